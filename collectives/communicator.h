@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/buffer.h"
+#include "core/shard.h"
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace sherd {
+
+enum class ReduceOp { sum, min, max };
+
+/// Collectives over a fixed set of ranks, enqueued on a stream and executed in its order. All ranks
+/// enqueue the same operations in the same order on one communicator; operations of different
+/// communicators may overlap. Buffers must stay untouched until the operation has run. Float sums
+/// are made in f32 in rank order 0 … size-1, whatever the wire dtype, so all backends on which all ranks share a node agree bit
+/// for bit; integer sums are exact. Errors of an operation (a peer is lost, late, or runs another
+/// operation) are CommunicationErrors thrown by the stream.
+class Communicator {
+ public:
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// "mpi (shared window)", for people.
+  virtual std::string description() const = 0;
+
+  /// Collective on the host: the ranks with equal `color` form a communicator, ordered by `key`.
+  virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
+
+  /// Memory from which this communicator (and its splits) can send and receive without staging;
+  /// lives as long as the root communicator. Any other memory works too. Taking and giving back a
+  /// Buffer is collective.
+  virtual Memory& memory() = 0;
+
+  /// out[ranges[r]] = what rank r passed as `own` (ranges[r].numel elements), for all r. ranges are
+  /// the same on all ranks, disjoint, may be uneven or empty; elements between them are left alone.
+  /// `own` may be its own range of `out` (in place).
+  virtual void all_gather(const Tensor& own, const Tensor& out, std::span<const Shard> ranges,
+                          Stream& stream) = 0;
+
+  /// own = sum over ranks of in[ranges[rank()]]. `in` has one dtype on all ranks; `own` has it too,
+  /// or is f32 where `in` is bf16 or f16. `own` may be its own range of `in`.
+  virtual void reduce_scatter(const Tensor& in, const Tensor& own, std::span<const Shard> ranges,
+                              Stream& stream) = 0;
+
+  /// x = op over ranks, in place, the same bits on every rank. f32, f64, bf16, f16, i32, i64.
+  virtual void all_reduce(const Tensor& x, ReduceOp op, Stream& stream) = 0;
+
+  /// x on every rank becomes root's.
+  virtual void broadcast(const Tensor& x, int root, Stream& stream) = 0;
+
+  /// Point to point, matched in order for each pair; do not overlap with collectives of this communicator out of order.
+  virtual void send(const Tensor& x, int to, Stream& stream) = 0;
+  virtual void recv(const Tensor& x, int from, Stream& stream) = 0;
+
+  /// Every rank's earlier operations on `stream` are done before any rank's later ones start.
+  virtual void barrier(Stream& stream) = 0;
+};
+
+}  // namespace sherd

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "core/device.h"
+
+namespace sherd {
+
+/// A point in a stream's order that other streams can wait for. Made by `Stream::make_event`, used
+/// only with streams of the same device kind; may be recorded again in every step.
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  virtual ~Event() = default;
+  /// Blocks the host until the latest record has been reached; returns at once if there is none.
+  virtual void synchronize() const = 0;
+};
+
+/// Operations in order. Order between streams comes only from events. One host thread enqueues.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
+
+  virtual Device device() const = 0;
+  virtual std::unique_ptr<Event> make_event() const = 0;
+  /// Marks everything enqueued so far; the event is done when all of it is.
+  virtual void record(Event& event) = 0;
+  /// What is enqueued next starts after the latest record of `event` made before this call.
+  virtual void wait(const Event& event) = 0;
+  /// Blocks the host until the stream is empty; throws the first error of an operation, once.
+  virtual void synchronize() = 0;
+};
+
+}  // namespace sherd

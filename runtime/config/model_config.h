@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "kernels/rope.h"
+
+namespace sherd {
+
+/// The model section of a run file, or a Hugging Face config.json, with every default resolved. Keys
+/// carry Hugging Face's names; GPT-2's own (n_embd, n_layer, …) are accepted and stored here.
+struct ModelConfig {
+  std::string model_type;  ///< "mlp", "gpt2", "llama", "qwen2", "qwen3"
+  std::string path;        ///< folder the weights are read from; empty: initialised from the seed
+
+  // mlp
+  std::vector<std::int64_t> layers;  ///< features, hidden sizes …, classes
+
+  // transformers
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  int num_hidden_layers = 0;
+  int num_attention_heads = 0;
+  int num_key_value_heads = 0;
+  int head_dim = 0;
+  std::int64_t max_position_embeddings = 0;
+  bool tie_word_embeddings = false;
+  bool attention_bias = false;  ///< qkv bias: Qwen2
+  bool qk_norm = false;         ///< Qwen3
+  float norm_epsilon = 1e-5f;   ///< rms_norm_eps, layer_norm_epsilon
+  float initializer_range = 0.02f;
+  Activation activation = Activation::silu;
+  RopeSpec rope;
+  float embedding_dropout = 0.0f;  ///< embd_pdrop
+  float attention_dropout = 0.0f;  ///< refused unless 0: attention never holds its probabilities
+  float residual_dropout = 0.0f;   ///< resid_pdrop
+};
+
+}  // namespace sherd
