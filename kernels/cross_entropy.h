@@ -1,14 +1,10 @@
 #pragma once
 
-#include <cstdint>
-
+#include "core/label.h"
 #include "core/stream.h"
 #include "core/tensor.h"
 
 namespace sherd {
-
-/// A label that takes no part in the loss (PyTorch's and Hugging Face's default).
-inline constexpr std::int32_t kIgnoredLabel = -100;
 
 /// losses[n] = logsumexp(logits[n]) - logits[n, labels[n]], and 0 where the label is ignored. logits
 /// [N, V] float dtype, labels [N] i32, losses [N] f32. Rows are read in chunks of the vocabulary. A label outside

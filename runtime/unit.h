@@ -11,6 +11,7 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "kernels/accumulate.h"
+#include "runtime/data/sample_spec.h"
 
 namespace sherd {
 
@@ -126,16 +127,6 @@ class Unit {
   virtual void backward(const BackwardContext& context) const = 0;
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is twice that.
   virtual double forward_flops(const BatchShape& shape) const = 0;
-};
-
-/// What one sample looks like to the data loader and the engine.
-struct SampleSpec {
-  enum class Inputs { tokens, features };
-  Inputs inputs = Inputs::tokens;
-  std::int64_t features = 0;          ///< per sample, when inputs are features
-  bool label_per_token = true;        ///< false: one label per sample
-  std::int64_t input_range = 0;       ///< tokens are in [0, input_range)
-  std::int64_t label_range = 0;       ///< labels are in [0, label_range)
 };
 
 /// An ordered list of units; the first takes the batch's inputs, the last makes the losses.

@@ -6,68 +6,13 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "runtime/config/model_config.h"
+#include "runtime/data/data_config.h"
 
 namespace sherd {
-
-struct DataConfig {
-  std::string train;  ///< file, glob, or empty with format "synthetic"
-  std::string validation;  ///< own file or glob; else validation_fraction of train
-  enum class Format { bytes, llmc, nanogpt, csv, npy, synthetic } format = Format::bytes;
-  std::int64_t sequence_length = 1024;
-  double validation_fraction = 0.0;
-  std::int64_t samples = 0;  ///< synthetic: how many
-  bool shuffle = true;
-};
-
-struct OptimizerConfig {
-  enum class Type { adamw, adam, sgd } type = Type::adamw;  ///< adam: adam_w_mode false
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.0;
-  bool bias_correction = true;
-  bool decay_all = false;  ///< decay norms and biases too
-  double momentum = 0.0;   ///< sgd
-  double dampening = 0.0;
-  bool nesterov = false;
-};
-
-struct ScheduleConfig {
-  enum class Type { constant, linear, cosine, warmup_lr, warmup_decay_lr, warmup_cosine_lr, one_cycle };
-  Type type = Type::constant;
-  std::int64_t warmup_num_steps = 0;
-  std::int64_t total_num_steps = 0;
-  double warmup_min_lr = 0.0;
-  double warmup_max_lr = 0.0;
-  bool warmup_log = true;          ///< warmup_type "log", else "linear"
-  double warmup_min_ratio = 0.0;
-  double cos_min_ratio = 1e-4;
-  double min_lr = 0.0;             ///< linear, cosine: where they end
-  // OneCycle
-  double cycle_min_lr = 0.0;
-  double cycle_max_lr = 0.0;
-  double decay_lr_rate = 0.0;
-  std::int64_t cycle_first_step_size = 2000;
-  std::int64_t cycle_second_step_size = 0;  ///< 0: as the first
-  std::int64_t cycle_first_stair_count = 0;
-  std::int64_t cycle_second_stair_count = 0;
-  std::int64_t decay_step_size = 0;
-  bool cycle_momentum = true;
-  double cycle_min_mom = 0.8;
-  double cycle_max_mom = 0.9;
-  double decay_mom_rate = 0.0;
-};
-
-struct LossScaleConfig {
-  double loss_scale = 0.0;  ///< 0: dynamic
-  int initial_scale_power = 16;
-  std::int64_t loss_scale_window = 1000;
-  int hysteresis = 2;
-  bool consecutive_hysteresis = false;
-  double min_loss_scale = 1.0;
-};
 
 /// Samples per step and how ranks share them: `train` samples are cut into micro-batches of at most
 /// `micro` that differ by at most one sample, and those are dealt to the ranks in order, as evenly as
@@ -102,9 +47,9 @@ struct CheckpointConfig {
 struct RunConfig {
   ModelConfig model;
   DataConfig data;
-  OptimizerConfig optimizer;
-  ScheduleConfig schedule;
-  LossScaleConfig loss_scale;
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  LossScalerSpec loss_scale;
   BatchConfig batch;
   ZeroConfig zero;
   PlacementConfig placement;
