@@ -35,7 +35,7 @@ as_root() {
   elif command -v sudo > /dev/null; then
     sudo "$@"
   else
-    fail "packages are missing (see above); run tools/setup.sh as root, or install sudo"
+    fail "packages are missing: run tools/setup.sh as root, or install sudo (it would run: $*)"
   fi
 }
 
@@ -71,8 +71,9 @@ require_cmake() {
   local version=$1
   command -v cmake > /dev/null && version=$(cmake --version | awk 'NR == 1 { print $3 }')
   at_least "$version" $kCmakeNeeded && return
-  fail "CMake $version is too old: Sherd needs $kCmakeNeeded or newer, which $PRETTY_NAME does not" \
-    "package. Put a newer cmake on PATH (CMake's own download, snap or pip have it), then run this again"
+  fail "CMake $version (on PATH, or else what $PRETTY_NAME packages) is too old: Sherd needs" \
+    "$kCmakeNeeded. Put a newer cmake first on PATH (CMake's own download, snap and pip have it)," \
+    "then run this again"
 }
 
 has_catch2() {
