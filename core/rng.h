@@ -16,8 +16,13 @@ struct RngKey {
   std::uint64_t sequence = 0;
 };
 
-/// Four words for block `block` of a sequence; element i of a sequence is word i % 4 of block i / 4.
+/// Four words for block `block` of a sequence; element i of a sequence is word i % 4 of block i
+/// / 4.
 std::array<std::uint32_t, 4> random_words(RngKey key, std::uint64_t block);
+/// What `uniform` makes of its word: the upper 24 bits, in [0, 1).
+constexpr float unit_interval(std::uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
 /// Uniform in [0, 1) with 24 bits, for element `index` of the sequence.
 float uniform(RngKey key, std::uint64_t index);
 /// Standard normal by Box-Muller in double, for element `index` of the sequence.

@@ -8,9 +8,10 @@
 
 namespace sherd {
 
-/// y = x * m / (1 - probability), m = [uniform(key, first_index + i) >= probability]. `first_index` is the
-/// element's index in the whole run's batch, so the mask is the same however the batch is split. The
-/// backward pass is the same call on dy. y may alias x; probability 0 copies.
+/// y = x / (1 - probability) where uniform(key, first_index + i) >= probability, else 0.
+/// `first_index` is the element's index in the whole run's batch, so the mask is the same however
+/// the batch is split. The backward pass is the same call on dy. y may alias x; probability 0
+/// copies. f32, bf16 or f16; 0 <= probability < 1.
 void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
              std::uint64_t first_index, Stream& stream);
 

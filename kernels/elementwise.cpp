@@ -1,0 +1,104 @@
+#include "kernels/elementwise.h"
+
+#include <cstring>
+
+#include "core/cpu_stream.h"
+#include "kernels/blocks.h"
+
+namespace sherd {
+namespace {
+
+void check_same_numel(const Tensor& a, const Tensor& b, const char* operation) {
+  require(a.numel() == b.numel(), "{} takes tensors of one size, got {} and {}", operation,
+          to_string(a.shape()), to_string(b.shape()));
+}
+
+void check_same_dtype(const Tensor& a, const Tensor& b, const char* operation) {
+  require(a.dtype() == b.dtype(), "{} takes tensors of one dtype, got {} and {}", operation,
+          name_of(a.dtype()), name_of(b.dtype()));
+}
+
+/// Enqueues f(i) for every element.
+template <class F>
+void for_each_element(std::int64_t n, Stream& stream, F f) {
+  if (n == 0) return;
+  enqueue(stream, [n, f] {
+    for_blocks(n, [f](std::int64_t first, std::int64_t last) {
+#pragma omp simd
+      for (std::int64_t i = first; i < last; ++i) f(i);
+    });
+  });
+}
+
+}  // namespace
+
+void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream) {
+  check_same_numel(a, b, "add");
+  check_same_numel(a, out, "add");
+  check_same_dtype(a, b, "add");
+  check_same_dtype(a, out, "add");
+  with_float(a.dtype(), [&]<class T>() {
+    for_each_element(a.numel(), stream,
+                     [x = a.as<T>(), y = b.as<T>(), z = out.as<T>()](std::int64_t i) {
+                       z[i] = T(static_cast<float>(x[i]) + static_cast<float>(y[i]));
+                     });
+  });
+}
+
+void cast(const Tensor& a, const Tensor& out, Stream& stream) {
+  check_same_numel(a, out, "cast");
+  with_float(a.dtype(), [&]<class From>() {
+    with_float(out.dtype(), [&]<class To>() {
+      if constexpr (std::is_same_v<From, To>) {
+        copy(a, out, stream);
+      } else {
+        for_each_element(a.numel(), stream,
+                         [from = a.as<From>(), to = out.as<To>()](std::int64_t i) {
+                           to[i] = To(static_cast<float>(from[i]));
+                         });
+      }
+    });
+  });
+}
+
+void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream) {
+  check_same_numel(x, sum, "accumulate_into");
+  if (sum.dtype() == DType::i64) {
+    for_each_element(x.numel(), stream,
+                     [from = x.as<std::int64_t>(), to = sum.as<std::int64_t>()](std::int64_t i) {
+                       to[i] += from[i];
+                     });
+    return;
+  }
+  auto* to = sum.as<float>();
+  with_float(x.dtype(), [&]<class T>() {
+    for_each_element(x.numel(), stream, [from = x.as<T>(), to](std::int64_t i) {
+      to[i] += static_cast<float>(from[i]);
+    });
+  });
+}
+
+void fill_zero(const Tensor& x, Stream& stream) {
+  const std::int64_t bytes = x.size_bytes();
+  if (bytes == 0) return;
+  enqueue(stream, [bytes, to = static_cast<std::byte*>(x.data())] {
+    for_blocks(bytes, [to](std::int64_t first, std::int64_t last) {
+      std::memset(to + first, 0, static_cast<std::size_t>(last - first));
+    });
+  });
+}
+
+void copy(const Tensor& x, const Tensor& out, Stream& stream) {
+  check_same_numel(x, out, "copy");
+  check_same_dtype(x, out, "copy");
+  const std::int64_t bytes = x.size_bytes();
+  if (bytes == 0 || x.data() == out.data()) return;
+  enqueue(stream, [bytes, from = static_cast<const std::byte*>(x.data()),
+                   to = static_cast<std::byte*>(out.data())] {
+    for_blocks(bytes, [from, to](std::int64_t first, std::int64_t last) {
+      std::memcpy(to + first, from + first, static_cast<std::size_t>(last - first));
+    });
+  });
+}
+
+}  // namespace sherd

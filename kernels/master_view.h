@@ -1,0 +1,62 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "kernels/master_parameters.h"
+
+namespace sherd {
+
+/// Element access to MasterParameters inside a kernel: the f32 master is read and written whole,
+/// and the stored value of dtype T follows it.
+template <class T>
+class MasterView;
+
+template <>
+class MasterView<float> {
+ public:
+  explicit MasterView(const MasterParameters& p) : value_(p.value.as<float>()) {}
+  float load(std::int64_t i) const { return value_[i]; }
+  void store(std::int64_t i, float master) const { value_[i] = master; }
+
+ private:
+  float* value_;
+};
+
+template <>
+class MasterView<bf16> {
+ public:
+  explicit MasterView(const MasterParameters& p)
+      : value_(p.value.as<bf16>()), remainder_(p.master.as<std::int16_t>()) {}
+  float load(std::int64_t i) const {
+    const std::uint32_t high = std::uint32_t{value_[i].bits} << 16;
+    return std::bit_cast<float>(high + static_cast<std::uint32_t>(std::int32_t{remainder_[i]}));
+  }
+  void store(std::int64_t i, float master) const {
+    const auto bits = std::bit_cast<std::uint32_t>(master);
+    value_[i].bits = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
+    remainder_[i] = static_cast<std::int16_t>(bits & 0xffffu);  // modulo 2^16: what is left over
+  }
+
+ private:
+  bf16* value_;
+  std::int16_t* remainder_;
+};
+
+template <>
+class MasterView<f16> {
+ public:
+  explicit MasterView(const MasterParameters& p)
+      : value_(p.value.as<f16>()), master_(p.master.as<float>()) {}
+  float load(std::int64_t i) const { return master_[i]; }
+  void store(std::int64_t i, float master) const {
+    value_[i] = f16(master);
+    master_[i] = master;
+  }
+
+ private:
+  f16* value_;
+  float* master_;
+};
+
+}  // namespace sherd
