@@ -7,35 +7,6 @@
 #include "core/error.h"
 
 namespace sherd {
-namespace {
-
-constexpr std::uint32_t kMultiplier0 = 0xD2511F53u;
-constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57u;
-constexpr std::uint32_t kWeyl0 = 0x9E3779B9u;
-constexpr std::uint32_t kWeyl1 = 0xBB67AE85u;
-constexpr int kRounds = 10;
-
-}  // namespace
-
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
-                                    std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < kRounds; ++round) {
-    const std::uint64_t p0 = std::uint64_t{kMultiplier0} * counter[0];
-    const std::uint64_t p1 = std::uint64_t{kMultiplier1} * counter[2];
-    counter = {
-        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(p1),
-        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(p0)};
-    key = {key[0] + kWeyl0, key[1] + kWeyl1};
-  }
-  return counter;
-}
-
-std::array<std::uint32_t, 4> random_words(RngKey key, std::uint64_t block) {
-  return philox(
-      {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-       static_cast<std::uint32_t>(key.sequence), static_cast<std::uint32_t>(key.sequence >> 32)},
-      {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
-}
 
 float uniform(RngKey key, std::uint64_t index) {
   return unit_interval(random_words(key, index / 4)[index % 4]);

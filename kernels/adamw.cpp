@@ -4,8 +4,8 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/decay_segments.h"
+#include "kernels/flat_check.h"
 #include "kernels/master_view.h"
-#include "kernels/update_check.h"
 
 namespace sherd {
 namespace {
@@ -40,6 +40,7 @@ void update_range(const MasterView<T> p, const float* gradient, float* m, float*
     const float denominator = std::sqrt(v[i]) * f.inverse_root2 + f.epsilon;
     p.store(i, f.keep * w - f.step_size * (m[i] / denominator));
   }
+  p.publish(first, last);
 }
 
 }  // namespace
@@ -49,12 +50,13 @@ void adamw_update(const MasterParameters& parameters, const Tensor& gradient,
                   const DecaySegment* segments, int segment_count, const AdamWSpec& spec,
                   const UpdateScalars* scalars, Stream& stream) {
   const std::int64_t n = gradient.numel();
-  check_master_parameters(parameters, n);
-  check_flat(gradient, "gradient", n);
-  check_flat(first_moment, "first moment", n);
-  check_flat(second_moment, "second moment", n);
+  const OperandCheck check("adamw_update", stream);
+  check_master_parameters(check, parameters, n);
+  check_flat(check, gradient, "gradient", DType::f32, n);
+  check_flat(check, first_moment, "first moment", DType::f32, n);
+  check_flat(check, second_moment, "second moment", DType::f32, n);
   if (n == 0) return;
-  check_step(segments, segment_count, scalars);
+  check_step(check, segments, segment_count, scalars);
   with_float(parameters.value.dtype(), [&]<class T>() {
     enqueue(stream, [=, p = MasterView<T>(parameters), g = gradient.as<float>(),
                      m = first_moment.as<float>(), v = second_moment.as<float>()] {

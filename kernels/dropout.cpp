@@ -1,29 +1,47 @@
 #include "kernels/dropout.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
 #include "kernels/elementwise.h"
+#include "kernels/flat_check.h"
 
 namespace sherd {
 namespace {
 
-constexpr std::int64_t kWords = 4;  // of one block of random numbers
+constexpr std::uint64_t kWords = 4;  // of one block of random numbers
+constexpr std::size_t kTileBlocks = 64;
+constexpr std::size_t kTile = kTileBlocks * kWords;
 
-/// Keeps or drops x[first, last), a block of random numbers at a time.
+/// The numbers of kTileBlocks blocks of random words from `block` on.
+void draw_tile(RngKey key, std::uint64_t block, std::array<float, kTile>& numbers) {
+#pragma omp simd
+  for (std::size_t b = 0; b < kTileBlocks; ++b) {
+    const auto [w0, w1, w2, w3] = random_words(key, block + b);
+    numbers[4 * b] = unit_interval(w0);
+    numbers[4 * b + 1] = unit_interval(w1);
+    numbers[4 * b + 2] = unit_interval(w2);
+    numbers[4 * b + 3] = unit_interval(w3);
+  }
+}
+
+/// Keeps or drops x[first, last), a tile of random numbers at a time.
 template <class T>
 void drop_range(const T* x, T* y, std::int64_t first, std::int64_t last, float probability,
                 RngKey key, std::uint64_t first_index) {
   const float scale = 1.0f / (1.0f - probability);
+  std::array<float, kTile> numbers;
   for (std::int64_t i = first; i < last;) {
     const std::uint64_t index = first_index + static_cast<std::uint64_t>(i);
-    const auto words = random_words(key, index / kWords);
-    const auto skipped = static_cast<std::int64_t>(index % kWords);  // only at the start
-    const std::int64_t count = std::min(kWords - skipped, last - i);
+    draw_tile(key, index / kWords, numbers);
+    const float* number = numbers.data() + index % kWords;  // not 0 only for the first tile
+    const auto rest = static_cast<std::int64_t>(kTile - index % kWords);
+    const std::int64_t count = std::min(rest, last - i);
+#pragma omp simd
     for (std::int64_t k = 0; k < count; ++k) {
-      const bool keep = unit_interval(words[static_cast<std::size_t>(skipped + k)]) >= probability;
-      y[i + k] = T(keep ? static_cast<float>(x[i + k]) * scale : 0.0f);
+      y[i + k] = T(number[k] >= probability ? static_cast<float>(x[i + k]) * scale : 0.0f);
     }
     i += count;
   }
@@ -35,9 +53,9 @@ void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
              std::uint64_t first_index, Stream& stream) {
   require(probability >= 0.0f && probability < 1.0f, "dropout takes 0 <= probability < 1, got {}",
           probability);
-  require(x.dtype() == y.dtype() && x.numel() == y.numel(),
-          "dropout takes tensors of one dtype and size, got {} {} and {} {}", name_of(x.dtype()),
-          to_string(x.shape()), name_of(y.dtype()), to_string(y.shape()));
+  const OperandCheck check("dropout", stream);
+  check.is_float(x, "x");
+  check_flat(check, y, "y", x.dtype(), x.numel());
   const std::int64_t n = x.numel();
   if (probability == 0.0f) return copy(x, y, stream);
   with_float(x.dtype(), [&]<class T>() {

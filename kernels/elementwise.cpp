@@ -4,19 +4,10 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/flat_check.h"
 
 namespace sherd {
 namespace {
-
-void check_same_numel(const Tensor& a, const Tensor& b, const char* operation) {
-  require(a.numel() == b.numel(), "{} takes tensors of one size, got {} and {}", operation,
-          to_string(a.shape()), to_string(b.shape()));
-}
-
-void check_same_dtype(const Tensor& a, const Tensor& b, const char* operation) {
-  require(a.dtype() == b.dtype(), "{} takes tensors of one dtype, got {} and {}", operation,
-          name_of(a.dtype()), name_of(b.dtype()));
-}
 
 /// Enqueues f(i) for every element.
 template <class F>
@@ -33,10 +24,10 @@ void for_each_element(std::int64_t n, Stream& stream, F f) {
 }  // namespace
 
 void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream) {
-  check_same_numel(a, b, "add");
-  check_same_numel(a, out, "add");
-  check_same_dtype(a, b, "add");
-  check_same_dtype(a, out, "add");
+  const OperandCheck check("add", stream);
+  check.is_float(a, "a");
+  check_flat(check, b, "b", a.dtype(), a.numel());
+  check_flat(check, out, "out", a.dtype(), a.numel());
   with_float(a.dtype(), [&]<class T>() {
     for_each_element(a.numel(), stream,
                      [x = a.as<T>(), y = b.as<T>(), z = out.as<T>()](std::int64_t i) {
@@ -46,7 +37,10 @@ void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream) {
 }
 
 void cast(const Tensor& a, const Tensor& out, Stream& stream) {
-  check_same_numel(a, out, "cast");
+  const OperandCheck check("cast", stream);
+  check.is_float(a, "a");
+  check.is_float(out, "out");
+  check_flat(check, out, "out", out.dtype(), a.numel());
   with_float(a.dtype(), [&]<class From>() {
     with_float(out.dtype(), [&]<class To>() {
       if constexpr (std::is_same_v<From, To>) {
@@ -62,17 +56,20 @@ void cast(const Tensor& a, const Tensor& out, Stream& stream) {
 }
 
 void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream) {
-  check_same_numel(x, sum, "accumulate_into");
+  const OperandCheck check("accumulate_into", stream);
   if (sum.dtype() == DType::i64) {
+    check_flat(check, sum, "sum", DType::i64, sum.numel());
+    check_flat(check, x, "x", DType::i64, sum.numel());
     for_each_element(x.numel(), stream,
                      [from = x.as<std::int64_t>(), to = sum.as<std::int64_t>()](std::int64_t i) {
                        to[i] += from[i];
                      });
     return;
   }
-  auto* to = sum.as<float>();
+  check.is_float(x, "x");
+  check_flat(check, sum, "sum", DType::f32, x.numel());
   with_float(x.dtype(), [&]<class T>() {
-    for_each_element(x.numel(), stream, [from = x.as<T>(), to](std::int64_t i) {
+    for_each_element(x.numel(), stream, [from = x.as<T>(), to = sum.as<float>()](std::int64_t i) {
       to[i] += static_cast<float>(from[i]);
     });
   });
@@ -80,6 +77,7 @@ void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream) {
 
 void fill_zero(const Tensor& x, Stream& stream) {
   const std::int64_t bytes = x.size_bytes();
+  check_flat(OperandCheck("fill_zero", stream), x, "x", x.dtype(), x.numel());
   if (bytes == 0) return;
   enqueue(stream, [bytes, to = static_cast<std::byte*>(x.data())] {
     for_blocks(bytes, [to](std::int64_t first, std::int64_t last) {
@@ -89,8 +87,9 @@ void fill_zero(const Tensor& x, Stream& stream) {
 }
 
 void copy(const Tensor& x, const Tensor& out, Stream& stream) {
-  check_same_numel(x, out, "copy");
-  check_same_dtype(x, out, "copy");
+  const OperandCheck check("copy", stream);
+  check_flat(check, x, "x", x.dtype(), x.numel());
+  check_flat(check, out, "out", x.dtype(), x.numel());
   const std::int64_t bytes = x.size_bytes();
   if (bytes == 0 || x.data() == out.data()) return;
   enqueue(stream, [bytes, from = static_cast<const std::byte*>(x.data()),

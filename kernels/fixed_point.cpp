@@ -5,6 +5,7 @@
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
 #include "kernels/exact_digits.h"
+#include "kernels/flat_check.h"
 
 namespace sherd {
 namespace {
@@ -38,22 +39,15 @@ float join(std::int64_t high, std::int64_t low) {
   return static_cast<float>(units) * static_cast<float>(kLowUnit);
 }
 
-void check_limbs(const Tensor& limbs, const Tensor& x) {
-  require(limbs.dtype() == DType::i64 && limbs.shape().rank() == 2 && limbs.dim(0) == kLimbs &&
-              limbs.dim(1) == x.numel(),
-          "the limbs of {} elements are i64 [{}, {}], got {} {}", x.numel(), kLimbs, x.numel(),
-          name_of(limbs.dtype()), to_string(limbs.shape()));
-}
-
 }  // namespace
 
 void to_fixed_point(const Tensor& x, const Tensor& limbs, bool accumulate, const Tensor& non_finite,
                     Stream& stream) {
   const std::int64_t n = x.numel();
-  check_limbs(limbs, x);
-  require(non_finite.dtype() == DType::i64 && non_finite.numel() == 1,
-          "non_finite is one i64, got {} {}", name_of(non_finite.dtype()),
-          to_string(non_finite.shape()));
+  const OperandCheck check("to_fixed_point", stream);
+  check.is_float(x, "x");
+  check.is(limbs, "limbs", DType::i64, {kLimbs, n});
+  check_count(check, non_finite);
   if (n == 0) return;
   with_float(x.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = x.as<T>(), high = limbs.as<std::int64_t>(),
@@ -67,10 +61,11 @@ void to_fixed_point(const Tensor& x, const Tensor& limbs, bool accumulate, const
 
 void from_fixed_point(const Tensor& limbs, const Tensor& x, Stream& stream) {
   const std::int64_t n = x.numel();
-  check_limbs(limbs, x);
-  auto* to = x.as<float>();
+  const OperandCheck check("from_fixed_point", stream);
+  check_flat(check, x, "x", DType::f32, n);
+  check.is(limbs, "limbs", DType::i64, {kLimbs, n});
   if (n == 0) return;
-  enqueue(stream, [n, to, high = limbs.as<std::int64_t>()] {
+  enqueue(stream, [n, to = x.as<float>(), high = limbs.as<std::int64_t>()] {
     for_blocks(n, [=](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) to[i] = join(high[i], high[i + n]);
     });

@@ -4,11 +4,18 @@
 #include <cstdint>
 
 #include "kernels/master_parameters.h"
+#include "kernels/operand_check.h"
 
 namespace sherd {
 
-/// Element access to MasterParameters inside a kernel: the f32 master is read and written whole,
-/// and the stored value of dtype T follows it.
+/// Throws ArgumentError unless the two tensors have the dtypes of MasterParameters and `numel`
+/// elements.
+void check_master_parameters(const OperandCheck& check, const MasterParameters& parameters,
+                             std::int64_t numel);
+
+/// Element access to MasterParameters inside a kernel. The f32 master is read and written whole;
+/// the stored value of dtype T follows it at the latest in `publish`, which comes after the last
+/// write to a range.
 template <class T>
 class MasterView;
 
@@ -18,6 +25,7 @@ class MasterView<float> {
   explicit MasterView(const MasterParameters& p) : value_(p.value.as<float>()) {}
   float load(std::int64_t i) const { return value_[i]; }
   void store(std::int64_t i, float master) const { value_[i] = master; }
+  void publish(std::int64_t /*first*/, std::int64_t /*last*/) const {}
 
  private:
   float* value_;
@@ -37,6 +45,7 @@ class MasterView<bf16> {
     value_[i].bits = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
     remainder_[i] = static_cast<std::int16_t>(bits & 0xffffu);  // modulo 2^16: what is left over
   }
+  void publish(std::int64_t /*first*/, std::int64_t /*last*/) const {}
 
  private:
   bf16* value_;
@@ -49,9 +58,10 @@ class MasterView<f16> {
   explicit MasterView(const MasterParameters& p)
       : value_(p.value.as<f16>()), master_(p.master.as<float>()) {}
   float load(std::int64_t i) const { return master_[i]; }
-  void store(std::int64_t i, float master) const {
-    value_[i] = f16(master);
-    master_[i] = master;
+  void store(std::int64_t i, float master) const { master_[i] = master; }
+  // A loop of its own: compilers don't make vector code of a loop with this conversion.
+  void publish(std::int64_t first, std::int64_t last) const {
+    for (std::int64_t i = first; i < last; ++i) value_[i] = f16(master_[i]);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/flat_check.h"
 
 namespace sherd {
 namespace {
@@ -43,9 +44,9 @@ Found find_in(const T* x, std::int64_t first, std::int64_t last) {
 
 void find_non_finite(const Tensor& x, std::int64_t first_index, const Tensor& found,
                      Stream& stream) {
-  require(found.dtype() == DType::i64 && found.numel() == 2,
-          "what is found is i64 [2] (count, first index), got {} {}", name_of(found.dtype()),
-          to_string(found.shape()));
+  const OperandCheck check("find_non_finite", stream);
+  check.is_float(x, "x");
+  check_flat(check, found, "found", DType::i64, 2);
   with_float(x.dtype(), [&]<class T>() {
     const std::int64_t n = x.numel();
     if (n == 0) return;

@@ -6,6 +6,7 @@
 #include "kernels/blocks.h"
 #include "kernels/exact_digits.h"
 #include "kernels/fixed_point.h"
+#include "kernels/flat_check.h"
 
 namespace sherd {
 namespace {
@@ -114,18 +115,15 @@ void add_to(std::int64_t* limbs, std::int64_t* non_finite, const ScalarSum& sum)
 
 /// Checks the arguments and enqueues: sum += make(x, n).
 template <class F>
-void enqueue_sum(const Tensor& x, const Tensor& sum, const Tensor& non_finite, Stream& stream,
-                 F make) {
-  const auto* from = x.as<float>();
-  require(sum.dtype() == DType::i64 && sum.numel() == kScalarLimbs,
-          "a scalar accumulator is i64 [{}], got {} {}", kScalarLimbs, name_of(sum.dtype()),
-          to_string(sum.shape()));
-  require(non_finite.dtype() == DType::i64 && non_finite.numel() == 1,
-          "non_finite is one i64, got {} {}", name_of(non_finite.dtype()),
-          to_string(non_finite.shape()));
+void enqueue_sum(std::string_view operation, const Tensor& x, const Tensor& sum,
+                 const Tensor& non_finite, Stream& stream, F make) {
+  const OperandCheck check(operation, stream);
+  check_flat(check, x, "x", DType::f32, x.numel());
+  check_flat(check, sum, "sum", DType::i64, kScalarLimbs);
+  check_count(check, non_finite);
   if (x.numel() == 0) return;
   enqueue(stream,
-          [from, n = x.numel(), limbs = sum.as<std::int64_t>(),
+          [from = x.as<float>(), n = x.numel(), limbs = sum.as<std::int64_t>(),
            count = non_finite.as<std::int64_t>(), make] { add_to(limbs, count, make(from, n)); });
 }
 
@@ -148,22 +146,26 @@ double round_once(UInt128 top, UInt128 bottom) {
 
 void sum_of_squares_exact(const Tensor& x, const Tensor& sum, const Tensor& non_finite,
                           Stream& stream) {
-  enqueue_sum(x, sum, non_finite, stream, [](const float* from, std::int64_t n) {
-    return sum_blocks<ScalarSum>(
-        n, [=](std::int64_t first, std::int64_t last) { return squares_exact(from, first, last); });
-  });
+  enqueue_sum("sum_of_squares_exact", x, sum, non_finite, stream,
+              [](const float* from, std::int64_t n) {
+                return sum_blocks<ScalarSum>(n, [=](std::int64_t first, std::int64_t last) {
+                  return squares_exact(from, first, last);
+                });
+              });
 }
 
 void sum_of_squares_fast(const Tensor& x, const Tensor& sum, const Tensor& non_finite,
                          Stream& stream) {
-  enqueue_sum(x, sum, non_finite, stream, [](const float* from, std::int64_t n) {
-    return sum_blocks<ScalarSum>(
-        n, [=](std::int64_t first, std::int64_t last) { return squares_fast(from, first, last); });
-  });
+  enqueue_sum("sum_of_squares_fast", x, sum, non_finite, stream,
+              [](const float* from, std::int64_t n) {
+                return sum_blocks<ScalarSum>(n, [=](std::int64_t first, std::int64_t last) {
+                  return squares_fast(from, first, last);
+                });
+              });
 }
 
 void sum_into(const Tensor& x, const Tensor& sum, const Tensor& non_finite, Stream& stream) {
-  enqueue_sum(x, sum, non_finite, stream, [](const float* from, std::int64_t n) {
+  enqueue_sum("sum_into", x, sum, non_finite, stream, [](const float* from, std::int64_t n) {
     double total = 0.0;
     for (std::int64_t i = 0; i < n; ++i) total += from[i];
     return split(total);

@@ -2,8 +2,8 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/decay_segments.h"
+#include "kernels/flat_check.h"
 #include "kernels/master_view.h"
-#include "kernels/update_check.h"
 
 namespace sherd {
 namespace {
@@ -36,6 +36,7 @@ void plain_range(const MasterView<T> p, const float* gradient, std::int64_t firs
     const float g = gradient[i] * f.gradient_scale + f.decay * w;
     p.store(i, w - f.lr * g);
   }
+  p.publish(first, last);
 }
 
 template <class T>
@@ -48,15 +49,17 @@ void momentum_range(const MasterView<T> p, const float* gradient, float* buffer,
     buffer[i] = f.first_step ? g : f.keep * buffer[i] + f.take * g;
     p.store(i, w - f.lr * (f.ahead * g + f.lookahead * buffer[i]));
   }
+  p.publish(first, last);
 }
 
-void check_momentum(const Tensor& momentum, const SgdSpec& spec, std::int64_t n) {
+void check_momentum(const OperandCheck& check, const Tensor& momentum, const SgdSpec& spec,
+                    std::int64_t n) {
   require(momentum.defined() == (spec.momentum != 0.0), "SGD with momentum {} {} a momentum tensor",
           spec.momentum, spec.momentum != 0.0 ? "needs" : "takes no");
   require(!spec.nesterov || (spec.momentum > 0.0 && spec.dampening == 0.0),
           "Nesterov's SGD needs a momentum above 0 and no dampening, got momentum {}, dampening {}",
           spec.momentum, spec.dampening);
-  if (momentum.defined()) check_flat(momentum, "momentum", n);
+  if (momentum.defined()) check_flat(check, momentum, "momentum", DType::f32, n);
 }
 
 }  // namespace
@@ -65,11 +68,12 @@ void sgd_update(const MasterParameters& parameters, const Tensor& gradient, cons
                 const DecaySegment* segments, int segment_count, const SgdSpec& spec,
                 const UpdateScalars* scalars, Stream& stream) {
   const std::int64_t n = gradient.numel();
-  check_master_parameters(parameters, n);
-  check_flat(gradient, "gradient", n);
-  check_momentum(momentum, spec, n);
+  const OperandCheck check("sgd_update", stream);
+  check_master_parameters(check, parameters, n);
+  check_flat(check, gradient, "gradient", DType::f32, n);
+  check_momentum(check, momentum, spec, n);
   if (n == 0) return;
-  check_step(segments, segment_count, scalars);
+  check_step(check, segments, segment_count, scalars);
   with_float(parameters.value.dtype(), [&]<class T>() {
     enqueue(stream, [=, p = MasterView<T>(parameters), g = gradient.as<float>(),
                      buffer = momentum.defined() ? momentum.as<float>() : nullptr] {
