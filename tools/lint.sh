@@ -31,13 +31,17 @@ TEXT
 }
 
 problems=0
-# Reads "place: message" lines; each is a problem.
-report() {
+# Each line that a check prints, "place: message", is a problem; so is a check that ends early.
+run_check() {
   local line
   while IFS= read -r line; do
     echo "$line"
     problems=$((problems + 1))
-  done
+  done < <("$1")
+  wait $! || {
+    echo "tools/lint.sh: $1 did not finish"
+    problems=$((problems + 1))
+  }
 }
 
 note() { echo "lint: $*" >&2; }
@@ -146,6 +150,8 @@ check_headers() {
   for header in $(matching '\.(h|cuh)$'); do
     grep -q '^#pragma once' "$header" || echo "$header: no #pragma once"
   done
+  matching '\.(h|cuh)$' | xargs -r grep -nHE '^[[:space:]]*using namespace' |
+    sed 's/$/  <- not in a header/' || true
   matching '\.h$' | xargs -r grep -nHE '__(global|device|host|shared)__|<<<|__launch_bounds__' |
     sed 's/$/  <- CUDA syntax in a .h/' || true
 }
@@ -170,28 +176,32 @@ tidy_files() {
   fi | sort -u | while IFS= read -r file; do [[ -f $file ]] && echo "$file"; done || true
 }
 
-# The compile commands are GCC's: Clang takes them without its tuning flags, and with GCC's omp.h.
+# The compile commands are GCC's. Clang takes them with GCC's meaning of -Wconversion, GCC's omp.h and,
+# to know _Float16, a processor that has it, but without GCC's tuning flags.
 write_tidy_commands() {
-  sed -e 's/ --param=[^ ]*//g' -e 's/ -march=[^ ]*//g' -e 's/ -Werror / /g' \
+  local omp clang
+  omp=$(dirname "$(g++ -print-file-name=include/omp.h)")
+  clang="-march=x86-64-v3 -mavx512fp16 -Wno-sign-conversion -Wno-missing-field-initializers -idirafter $omp"
+  sed -e 's/ --param=[^ ]*//g' -e 's/ -Werror / /g' \
+    -e "s| -march=[^ ]*| $clang|g" \
     build/release/compile_commands.json > build/tidy/compile_commands.json
 }
 
 check_tidy() {
-  local tool files omp
+  local tool units
   tool=$(llvm_tool clang-tidy)
   if [[ -z $tool ]]; then
     note "clang-tidy not run: it is release $kLlvm that decides, and it is not here"
     return
   fi
-  mapfile -t files < <(tidy_files)
-  ((${#files[@]} > 0)) || return 0
-  note "clang-tidy on ${#files[@]} files"
+  mapfile -t units < <(tidy_files)
+  ((${#units[@]} > 0)) || return 0
+  note "clang-tidy on ${#units[@]} files"
   [[ -e build/release/compile_commands.json ]] || cmake --preset release > /dev/null
   mkdir -p build/tidy
   write_tidy_commands
-  omp=$(dirname "$(g++ -print-file-name=include/omp.h)")
-  printf '%s\n' "${files[@]}" |
-    xargs -P "$(nproc)" -n 1 "$tool" --quiet -p build/tidy --extra-arg=-idirafter"$omp" 2> build/tidy/log |
+  printf '%s\n' "${units[@]}" |
+    xargs -P "$(nproc)" -n 1 "$tool" --quiet -p build/tidy 2> build/tidy/log |
     grep -E '(error|warning): ' | sort -u || true
   sed -n '/^Error while processing/p' build/tidy/log
 }
@@ -217,13 +227,9 @@ done
 mapfile -t files < <(list_files)
 mapfile -t sources < <(matching '\.(h|cpp|cu|cuh)$')
 mapfile -t scripts < <(matching '\.sh$|^\.ci/run$')
-report < <(check_format)
-report < <(check_arrows)
-report < <(check_own_header)
-report < <(check_sizes)
-report < <(check_words)
-report < <(check_headers)
-report < <(check_scripts)
-if [[ $tidy == yes ]]; then report < <(check_tidy); fi
+for check in format arrows own_header sizes words headers scripts; do
+  run_check "check_$check"
+done
+if [[ $tidy == yes ]]; then run_check check_tidy; fi
 echo "lint: ${#sources[@]} sources, ${#scripts[@]} scripts: $problems problems"
 ((problems == 0))
