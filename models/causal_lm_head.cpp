@@ -1,0 +1,160 @@
+#include "models/causal_lm_head.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cross_entropy.h"
+
+namespace sherd {
+namespace {
+
+constexpr std::size_t kMaxParameters = 3;  // norm weight, norm bias, head
+constexpr std::array<Accumulate, kMaxParameters> kAddAll{Accumulate::yes, Accumulate::yes,
+                                                         Accumulate::yes};
+
+/// Calls f(first, count) for chunks of rows, at least once: zero rows still make zero gradients.
+template <class F>
+void for_each_chunk(std::int64_t rows, std::int64_t chunk, F f) {
+  std::int64_t first = 0;
+  do {
+    const std::int64_t count = std::min(chunk, rows - first);
+    f(first, count);
+    first += count;
+  } while (first < rows);
+}
+
+class CausalLmHead final : public Unit {
+ public:
+  explicit CausalLmHead(const CausalLmHeadSpec& spec)
+      : spec_(spec),
+        norm_(spec.norm, spec.norm_name, spec.hidden_size, spec.norm_epsilon, parameters_),
+        head_({.name = "lm_head",
+               .in = spec.hidden_size,
+               .out = spec.vocab_size,
+               .weight_init = {.kind = Init::Kind::normal, .scale = spec.init_std}},
+              parameters_) {
+    parameters_.back().tied_to = spec.tied_to;
+  }
+
+  std::string_view name() const override { return "head"; }
+  std::vector<ParameterSpec> parameters() const override { return parameters_; }
+
+  Footprint footprint(const BatchShape& shape, DType compute) const override {
+    const std::int64_t rows = shape.tokens();
+    Workspace forward;
+    scratch(forward, compute, logits_chunk_rows(rows, spec_.vocab_size, compute), false);
+    Workspace backward;
+    scratch(backward, compute, backward_chunk_rows(rows, compute, compute), false);
+    Footprint f;
+    f.forward_workspace_bytes = forward.peak_bytes();
+    f.backward_workspace_bytes = backward.peak_bytes();
+    return f;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const bool make_losses = !context.training;
+    const bool keep_logits = context.logits.defined();
+    if (!make_losses && !keep_logits) return;
+    const Tensor x = as_rows(context.input);
+    const std::int64_t rows = x.dim(0);
+    const std::int64_t chunk = logits_chunk_rows(rows, spec_.vocab_size, x.dtype());
+    Workspace workspace(context.workspace);
+    const Scratch s = scratch(workspace, x.dtype(), chunk, keep_logits);
+    for_each_chunk(rows, chunk, [&](std::int64_t first, std::int64_t count) {
+      const Tensor normed = s.normed.rows(0, count);
+      const Tensor logits =
+          keep_logits ? context.logits.rows(first, count) : s.logits.rows(0, count);
+      norm_.forward(context.parameters, x.rows(first, count), normed, s.statistics_of(count),
+                    context.stream);
+      head_.forward(context.parameters, normed, logits, context.stream);
+      if (make_losses) {
+        cross_entropy_forward(logits, labels_of(context.batch).rows(first, count),
+                              context.losses.rows(first, count), context.stream);
+      }
+    });
+  }
+
+  void backward(const BackwardContext& context) const override {
+    const DType compute = context.input.dtype();
+    const std::int64_t rows = context.batch.shape.tokens();
+    const Tensor& dweight = context.gradients[parameters_.size() - 1];
+    const std::int64_t chunk =
+        backward_chunk_rows(rows, compute, dweight.defined() ? dweight.dtype() : DType::f32);
+    Workspace workspace(context.workspace);
+    const Scratch s = scratch(workspace, compute, chunk, false);
+    BackwardContext chunk_context = context;
+    for_each_chunk(rows, chunk, [&](std::int64_t first, std::int64_t count) {
+      backward_chunk(chunk_context, s, first, count);
+      chunk_context.accumulate = kAddAll;
+    });
+  }
+
+  double forward_flops(const BatchShape& shape) const override {
+    return head_.flops(shape.tokens());
+  }
+
+ private:
+  struct Scratch {
+    Tensor normed;  // its gradient takes its place
+    NormStatistics statistics;
+    Tensor logits;  // their gradient takes their place
+
+    NormStatistics statistics_of(std::int64_t count) const {
+      const Tensor& mean = statistics.mean;
+      return {mean.defined() ? mean.rows(0, count) : Tensor{}, statistics.rstd.rows(0, count)};
+    }
+  };
+
+  Scratch scratch(Workspace& workspace, DType compute, std::int64_t chunk, bool keep_logits) const {
+    Scratch s;
+    s.normed = workspace.take(compute, {chunk, spec_.hidden_size});
+    s.statistics = norm_.statistics(workspace, chunk);
+    if (!keep_logits) s.logits = workspace.take(compute, {chunk, spec_.vocab_size});
+    return s;
+  }
+
+  /// A weight gradient in 16 bits would be rounded after each chunk, so it is made in one. The
+  /// footprint does not know the gradients' dtype and takes it to be the compute dtype.
+  std::int64_t backward_chunk_rows(std::int64_t rows, DType compute, DType gradient) const {
+    return gradient == DType::f32 ? logits_chunk_rows(rows, spec_.vocab_size, compute) : rows;
+  }
+
+  static Tensor labels_of(const BatchView& batch) {
+    return batch.labels.view({batch.labels.numel()});
+  }
+
+  void backward_chunk(const BackwardContext& context, const Scratch& s, std::int64_t first,
+                      std::int64_t count) const {
+    const Tensor x = as_rows(context.input).rows(first, count);
+    const Tensor dx = as_rows(context.input_gradient).rows(first, count);
+    const Tensor normed = s.normed.rows(0, count);
+    const Tensor logits = s.logits.rows(0, count);
+    const NormStatistics statistics = s.statistics_of(count);
+    norm_.forward(context.parameters, x, normed, statistics, context.stream);
+    head_.forward(context.parameters, normed, logits, context.stream);
+    cross_entropy_forward_backward(logits, labels_of(context.batch).rows(first, count),
+                                   context.losses.rows(first, count), context.loss_gradient,
+                                   context.stream);
+    head_.backward_parameters(context, normed, logits);
+    head_.backward_input(context, logits, normed);
+    norm_.backward(context, normed, x, statistics, dx, Accumulate::no);
+  }
+
+  CausalLmHeadSpec spec_;
+  std::vector<ParameterSpec> parameters_;
+  NormLayer norm_;
+  LinearLayer head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Unit> make_causal_lm_head(const CausalLmHeadSpec& spec) {
+  return std::make_unique<CausalLmHead>(spec);
+}
+
+std::int64_t logits_chunk_rows(std::int64_t rows, std::int64_t vocab_size, DType compute) {
+  const std::int64_t fitting = kLogitsChunkBytes / (vocab_size * size_of(compute));
+  return std::min(rows, std::max(kLogitsChunkMinRows, fitting));
+}
+
+}  // namespace sherd

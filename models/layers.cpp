@@ -1,0 +1,130 @@
+#include "models/layers.h"
+
+#include "kernels/layer_norm.h"
+#include "kernels/rms_norm.h"
+
+namespace sherd {
+namespace {
+
+std::vector<ParameterPart> parts_with_suffix(const std::vector<ParameterPart>& parts,
+                                             const std::string& suffix) {
+  std::vector<ParameterPart> named = parts;
+  for (ParameterPart& part : named) part.name += suffix;
+  return named;
+}
+
+}  // namespace
+
+Tensor as_rows(const Tensor& x) {
+  const std::int64_t width = x.dim(-1);
+  return x.view({x.numel() / width, width});
+}
+
+double causal_attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim) {
+  const auto T = static_cast<double>(shape.sequence);
+  const double pairs = static_cast<double>(shape.samples) * T * (T + 1.0) / 2.0;
+  constexpr double kFlopsPerPairAndChannel = 4.0;  // q·k and p·v
+  return kFlopsPerPairAndChannel * pairs * static_cast<double>(heads * head_dim);
+}
+
+ParameterSpec matrix_parameter(const std::string& name, Shape shape, Init init) {
+  ParameterSpec spec;
+  spec.name = name;
+  spec.shape = shape;
+  spec.init = init;
+  return spec;
+}
+
+ParameterSpec vector_parameter(const std::string& name, std::int64_t width, Init init) {
+  ParameterSpec spec = matrix_parameter(name, {width}, init);
+  spec.decay = false;
+  return spec;
+}
+
+LinearLayer::LinearLayer(const LinearSpec& spec, std::vector<ParameterSpec>& parameters)
+    : in_(spec.in),
+      out_(spec.out),
+      layout_(spec.layout),
+      weight_(parameters.size()),
+      has_bias_(spec.bias) {
+  const bool out_in = layout_ == WeightLayout::out_in;
+  parameters.push_back(matrix_parameter(
+      spec.name + ".weight", out_in ? Shape{out_, in_} : Shape{in_, out_}, spec.weight_init));
+  parameters.back().parts = parts_with_suffix(spec.parts, ".weight");
+  if (!has_bias_) return;
+  parameters.push_back(vector_parameter(spec.name + ".bias", out_, spec.bias_init));
+  parameters.back().parts = parts_with_suffix(spec.parts, ".bias");
+}
+
+void LinearLayer::forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
+                          Stream& stream) const {
+  const Tensor bias = has_bias_ ? parameters[weight_ + 1] : Tensor{};
+  linear_forward(as_rows(x), parameters[weight_], bias, as_rows(y), layout_, stream);
+}
+
+void LinearLayer::backward_parameters(const BackwardContext& context, const Tensor& x,
+                                      const Tensor& dy) const {
+  const Tensor& dweight = context.gradients[weight_];
+  if (dweight.defined()) {
+    linear_backward_weight(as_rows(x), as_rows(dy), dweight, layout_, context.accumulate[weight_],
+                           context.stream);
+  }
+  if (!has_bias_) return;
+  const Tensor& dbias = context.gradients[weight_ + 1];
+  if (dbias.defined()) {
+    bias_backward(as_rows(dy), dbias, context.accumulate[weight_ + 1], context.stream);
+  }
+}
+
+void LinearLayer::backward_input(const BackwardContext& context, const Tensor& dy,
+                                 const Tensor& dx) const {
+  linear_backward_input(as_rows(dy), context.parameters[weight_], as_rows(dx), layout_,
+                        Accumulate::no, context.stream);
+}
+
+double LinearLayer::flops(std::int64_t rows) const {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(in_) * static_cast<double>(out_);
+}
+
+NormLayer::NormLayer(NormKind kind, const std::string& name, std::int64_t width, float epsilon,
+                     std::vector<ParameterSpec>& parameters)
+    : kind_(kind), epsilon_(epsilon), weight_(parameters.size()) {
+  parameters.push_back(vector_parameter(name + ".weight", width, {.kind = Init::Kind::ones}));
+  if (kind_ == NormKind::rms) return;
+  parameters.push_back(vector_parameter(name + ".bias", width, {.kind = Init::Kind::zeros}));
+}
+
+NormStatistics NormLayer::statistics(Workspace& workspace, std::int64_t rows) const {
+  NormStatistics statistics;
+  if (kind_ == NormKind::layer) statistics.mean = workspace.take(DType::f32, {rows});
+  statistics.rstd = workspace.take(DType::f32, {rows});
+  return statistics;
+}
+
+void NormLayer::forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
+                        const NormStatistics& statistics, Stream& stream) const {
+  if (kind_ == NormKind::rms) {
+    rms_norm_forward(as_rows(x), parameters[weight_], as_rows(y), statistics.rstd, epsilon_,
+                     stream);
+  } else {
+    layer_norm_forward(as_rows(x), parameters[weight_], parameters[weight_ + 1], as_rows(y),
+                       statistics.mean, statistics.rstd, epsilon_, stream);
+  }
+}
+
+void NormLayer::backward(const BackwardContext& context, const Tensor& dy, const Tensor& x,
+                         const NormStatistics& statistics, const Tensor& dx,
+                         Accumulate accumulate) const {
+  if (kind_ == NormKind::rms) {
+    rms_norm_backward(as_rows(dy), as_rows(x), context.parameters[weight_], statistics.rstd,
+                      as_rows(dx), accumulate, context.gradients[weight_],
+                      context.accumulate[weight_], context.stream);
+  } else {
+    layer_norm_backward(as_rows(dy), as_rows(x), context.parameters[weight_], statistics.mean,
+                        statistics.rstd, as_rows(dx), accumulate, context.gradients[weight_],
+                        context.gradients[weight_ + 1], context.accumulate[weight_],
+                        context.stream);
+  }
+}
+
+}  // namespace sherd

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/linear.h"
+#include "models/workspace.h"
+#include "runtime/unit.h"
+
+namespace sherd {
+
+/// A 2-d view [rows, last dimension].
+Tensor as_rows(const Tensor& x);
+
+/// Two for each multiply-add of causal attention's two products.
+double causal_attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim);
+
+/// A parameter that decays, and one (a norm's, a bias) that does not.
+ParameterSpec matrix_parameter(const std::string& name, Shape shape, Init init);
+ParameterSpec vector_parameter(const std::string& name, std::int64_t width, Init init);
+
+struct LinearSpec {
+  std::string name;  ///< parameters are name + ".weight" and name + ".bias"
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  bool bias = false;
+  WeightLayout layout = WeightLayout::out_in;
+  Init weight_init = {};
+  Init bias_init = {};
+  std::vector<ParameterPart> parts = {};  ///< of a fused layer, named as `name` is; empty: one part
+};
+
+/// A linear layer inside a unit: knows which of the unit's parameters are its own.
+class LinearLayer {
+ public:
+  /// Appends the layer's parameters to the unit's.
+  LinearLayer(const LinearSpec& spec, std::vector<ParameterSpec>& parameters);
+
+  void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
+               Stream& stream) const;
+  /// The gradients of weight and bias.
+  void backward_parameters(const BackwardContext& context, const Tensor& x, const Tensor& dy) const;
+  void backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx) const;
+  double flops(std::int64_t rows) const;
+
+ private:
+  std::int64_t in_;
+  std::int64_t out_;
+  WeightLayout layout_;
+  std::size_t weight_;
+  bool has_bias_;  // the bias is the parameter after the weight
+};
+
+enum class NormKind { layer, rms };
+
+/// What a norm's backward pass reads besides x, f32 [rows]; RMS norm has no mean.
+struct NormStatistics {
+  Tensor mean;
+  Tensor rstd;
+};
+
+/// A norm over the last dimension inside a unit, with a weight and (layer norm) a bias.
+class NormLayer {
+ public:
+  /// Appends the layer's parameters, name + ".weight" and name + ".bias", to the unit's.
+  NormLayer(NormKind kind, const std::string& name, std::int64_t width, float epsilon,
+            std::vector<ParameterSpec>& parameters);
+
+  NormStatistics statistics(Workspace& workspace, std::int64_t rows) const;
+  void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
+               const NormStatistics& statistics, Stream& stream) const;
+  /// Adds the gradient of x to `dx`, where the residual path's already is, or overwrites it.
+  void backward(const BackwardContext& context, const Tensor& dy, const Tensor& x,
+                const NormStatistics& statistics, const Tensor& dx, Accumulate accumulate) const;
+
+ private:
+  NormKind kind_;
+  float epsilon_;
+  std::size_t weight_;  // layer norm's bias is the parameter after it
+};
+
+}  // namespace sherd

@@ -1,0 +1,100 @@
+#include "models/token_embedding.h"
+
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "models/layers.h"
+#include "models/workspace.h"
+
+namespace sherd {
+namespace {
+
+constexpr std::size_t kTable = 0;
+constexpr std::size_t kPositions = 1;
+constexpr int kEmbeddingDropout = 0;
+
+class TokenEmbedding final : public Unit {
+ public:
+  explicit TokenEmbedding(const TokenEmbeddingSpec& spec) : spec_(spec) {}
+
+  std::string_view name() const override { return "embedding"; }
+
+  std::vector<ParameterSpec> parameters() const override {
+    const Init init{.kind = Init::Kind::normal, .scale = spec_.init_std};
+    std::vector<ParameterSpec> specs{
+        matrix_parameter(spec_.table_name, {spec_.vocab_size, spec_.hidden_size}, init)};
+    if (has_positions()) {
+      specs.push_back(
+          matrix_parameter(spec_.positions_name, {spec_.max_positions, spec_.hidden_size}, init));
+    }
+    return specs;
+  }
+
+  Footprint footprint(const BatchShape& shape, DType compute) const override {
+    Workspace backward;
+    masked_gradient(backward, compute, output_shape(shape));
+    Footprint f;
+    f.output = {compute, output_shape(shape)};
+    f.backward_workspace_bytes = backward.peak_bytes();
+    return f;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    embedding_forward(context.batch.inputs, context.parameters[kTable], context.output,
+                      Accumulate::no, context.stream);
+    if (has_positions()) {
+      position_forward(context.parameters[kPositions], context.output, context.stream);
+    }
+    if (context.training && spec_.dropout > 0.0f) {
+      drop(context.output, context.output, context.batch, context.rng, context.stream);
+    }
+  }
+
+  void backward(const BackwardContext& context) const override {
+    Tensor dy = context.output_gradient;
+    if (spec_.dropout > 0.0f) {
+      Workspace workspace(context.workspace);
+      const Tensor masked = masked_gradient(workspace, dy.dtype(), dy.shape());
+      drop(dy, masked, context.batch, context.rng, context.stream);
+      dy = masked;
+    }
+    if (has_positions() && context.gradients[kPositions].defined()) {
+      position_backward(dy, context.gradients[kPositions], context.accumulate[kPositions],
+                        context.stream);
+    }
+    if (context.gradients[kTable].defined()) {
+      embedding_backward(context.batch.inputs, dy, context.gradients[kTable],
+                         context.accumulate[kTable], context.stream);
+    }
+  }
+
+  /// A lookup multiplies nothing.
+  double forward_flops(const BatchShape& /*shape*/) const override { return 0.0; }
+
+ private:
+  bool has_positions() const { return !spec_.positions_name.empty(); }
+
+  Shape output_shape(const BatchShape& shape) const {
+    return {shape.samples, shape.sequence, spec_.hidden_size};
+  }
+
+  Tensor masked_gradient(Workspace& workspace, DType dtype, Shape shape) const {
+    return spec_.dropout > 0.0f ? workspace.take(dtype, shape) : Tensor{};
+  }
+
+  void drop(const Tensor& x, const Tensor& y, const BatchView& batch, RngKey rng,
+            Stream& stream) const {
+    const std::int64_t first = batch.first_sample * batch.shape.sequence * spec_.hidden_size;
+    dropout(x, y, spec_.dropout, dropout_site(rng, kEmbeddingDropout),
+            static_cast<std::uint64_t>(first), stream);
+  }
+
+  TokenEmbeddingSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<Unit> make_token_embedding(const TokenEmbeddingSpec& spec) {
+  return std::make_unique<TokenEmbedding>(spec);
+}
+
+}  // namespace sherd
