@@ -23,11 +23,13 @@ endif()
 
 # sherd_library(NAME SOURCES... LINKS targets...): one folder, one static library, Sherd::NAME.
 # The LINKS line is the folder's dependency statement; tools/lint.sh checks includes against it.
+# SherdInstall.cmake installs and exports every library made here.
 function(sherd_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(sherd_${name} STATIC ${arg_SOURCES})
   add_library(Sherd::${name} ALIAS sherd_${name})
   set_target_properties(sherd_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY SHERD_LIBRARIES sherd_${name})
   target_include_directories(sherd_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
