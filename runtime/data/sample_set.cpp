@@ -1,0 +1,62 @@
+#include "runtime/data/sample_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace sherd {
+
+SampleSet::SampleSet(const Dataset& dataset, std::vector<Shard> ranges)
+    : dataset_(&dataset), ranges_(std::move(ranges)) {
+  std::int64_t end = 0;
+  for (const Shard& range : ranges_) {
+    require(range.offset >= 0 && range.numel > 0 && range.end() <= dataset.size(),
+            "samples [{}, {}) are not of a data set of {}", range.offset, range.end(),
+            dataset.size());
+    ends_.push_back(end += range.numel);
+  }
+}
+
+std::int64_t SampleSet::index_of(std::int64_t number) const {
+  require(number >= 0 && number < size(), "sample {} was asked for of {}", number, size());
+  const auto r = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), number) -
+                                          ends_.begin());
+  return ranges_[r].end() - (ends_[r] - number);
+}
+
+void SampleSet::read(std::int64_t number, const Tensor& inputs, const Tensor& labels) const {
+  dataset_->read(index_of(number), inputs, labels);
+}
+
+SampleSet all_samples(const Dataset& dataset) { return {dataset, {{0, dataset.size()}}}; }
+
+SampleSplit split_samples(const Dataset& dataset, double validation_fraction) {
+  require(validation_fraction >= 0.0 && validation_fraction < 1.0,
+          "data.validation_fraction is {}; expected a number in [0, 1)", validation_fraction);
+  const auto share = [&](std::int64_t samples) {
+    return static_cast<std::int64_t>(
+        std::floor(validation_fraction * static_cast<double>(samples)));
+  };
+  require(validation_fraction == 0.0 || share(dataset.size()) > 0,
+          "data.validation_fraction {} of {} samples is less than one sample; give at least {:.4g}",
+          validation_fraction, dataset.size(), 1.0 / static_cast<double>(dataset.size()));
+  require(share(dataset.size()) < dataset.size(),
+          "data.validation_fraction {} of {} samples leaves none to train on", validation_fraction,
+          dataset.size());
+  std::vector<Shard> train;
+  std::vector<Shard> validation;
+  std::int64_t begin = 0;
+  for (const std::int64_t count : dataset.samples_per_file()) {
+    const std::int64_t end = begin + count;
+    // Shares of running totals: small files that own less than one sample each still add up.
+    const std::int64_t held_out = share(end) - share(begin);
+    if (count > held_out) train.push_back({begin, count - held_out});
+    if (held_out > 0) validation.push_back({end - held_out, held_out});
+    begin = end;
+  }
+  return {{dataset, std::move(train)}, {dataset, std::move(validation)}};
+}
+
+}  // namespace sherd
