@@ -18,16 +18,22 @@ std::int64_t check_master(const OperandCheck& check, const Tensor& master_f32,
 
 }  // namespace
 
+std::optional<DType> master_dtype(DType value) {
+  if (value == DType::f32) return std::nullopt;
+  require(value == DType::bf16 || value == DType::f16,
+          "parameters are stored as f32, bf16 or f16, not {}", name_of(value));
+  return value == DType::bf16 ? DType::i16 : DType::f32;
+}
+
 void check_master_parameters(const OperandCheck& check, const MasterParameters& parameters,
                              std::int64_t numel) {
   const DType dtype = parameters.value.dtype();
   check.is_float(parameters.value, "value");
   check_flat(check, parameters.value, "value", dtype, numel);
-  if (dtype == DType::f32) {
-    check.that(!parameters.master.defined(), "f32 values are their own master; leave it undefined");
+  if (const auto wanted = master_dtype(dtype)) {
+    check_flat(check, parameters.master, "master", *wanted, numel);
   } else {
-    const DType wanted = dtype == DType::bf16 ? DType::i16 : DType::f32;
-    check_flat(check, parameters.master, "master", wanted, numel);
+    check.that(!parameters.master.defined(), "f32 values are their own master; leave it undefined");
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/stream.h"
 #include "core/tensor.h"
 
@@ -18,8 +20,8 @@ struct MasterParameters {
   Tensor master;
 };
 
-/// Throws ArgumentError unless the two tensors have the dtypes above and `numel` elements.
-void check_master_parameters(const MasterParameters& parameters, std::int64_t numel);
+/// The dtype of `master` beside values of this dtype; none where values are their own master.
+std::optional<DType> master_dtype(DType value);
 
 /// Splits f32 masters into parameters at rest (`parameters.value` and `.master`), and back.
 void store_master(const Tensor& master_f32, const MasterParameters& parameters, Stream& stream);

@@ -58,9 +58,13 @@ void validate(const ScheduleSpec& spec);
 /// The values of step `step`, counted from 0 over applied steps (a skipped step doesn't count).
 /// `base_lr` is the optimizer's rate. A pure function, so resuming needs nothing but the step.
 ///
+/// constant, linear, cosine: warm-up step s has (s + 1) / (warmup_num_steps + 1) of the rate; the
+/// descent starts at step warmup_num_steps with the whole rate.
+///
 /// DeepSpeed moves its schedules after a step: step 0 runs with what the constructor sets (WarmupLR
 /// and WarmupDecayLR warmup_min_lr, WarmupCosineLR 0, OneCycle cycle_min_lr and cycle_min_mom), and
-/// step s with the schedule's iteration s - 1. The same holds here.
+/// step s with the schedule's iteration s - 1. The same holds here. OneCycle sets beta2 to 0.99.
+/// Throws ArgumentError where decay_mom_rate has taken beta1 to 1.
 ScheduledStep scheduled_step(const ScheduleSpec& spec, double base_lr, std::int64_t step);
 
 }  // namespace sherd
