@@ -59,8 +59,7 @@ Tensor Buffer::tensor(DType dtype, Shape shape, std::int64_t offset_bytes) const
   const std::int64_t end = offset_bytes + shape.numel() * size_of(dtype);
   require(offset_bytes >= 0 && end <= bytes_, "bytes [{}, {}) are outside a buffer of {}",
           offset_bytes, end, bytes_);
-  const Device device = memory_ == nullptr ? Device{} : memory_->device();
-  return {static_cast<std::byte*>(data_) + offset_bytes, dtype, shape, device};
+  return {static_cast<std::byte*>(data_) + offset_bytes, dtype, shape, device()};
 }
 
 }  // namespace sherd

@@ -60,6 +60,7 @@ class Buffer {
 
   std::int64_t size_bytes() const { return bytes_; }
   void* data() const { return data_; }
+  Device device() const { return memory_ == nullptr ? Device{} : memory_->device(); }
   /// A view of `shape` elements that starts `offset_bytes` into the buffer; checked to fit.
   Tensor tensor(DType dtype, Shape shape, std::int64_t offset_bytes = 0) const;
 

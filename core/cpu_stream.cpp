@@ -70,9 +70,8 @@ void CpuStream::wait(const Event& event) {
         const auto start = std::chrono::steady_clock::now();
         e.wait_for(generation);
         const auto blocked = std::chrono::steady_clock::now() - start;
-        blocked_ns_.fetch_add(
-            std::chrono::duration_cast<std::chrono::nanoseconds>(blocked).count(),
-            std::memory_order_relaxed);
+        blocked_ns_.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(blocked).count(),
+                              std::memory_order_relaxed);
       },
       /*always=*/true);
 }

@@ -18,9 +18,9 @@
 
 namespace sherd {
 
-/// A FIFO worker thread with a ring of inline tasks: enqueueing never allocates, and blocks the host
-/// while the ring is full. After an operation throws, later operations are skipped (events are still
-/// recorded, so nobody hangs) until `synchronize` has rethrown the error.
+/// A FIFO worker thread with a ring of inline tasks: enqueueing never allocates, and blocks the
+/// host while the ring is full. After an operation throws, later operations are skipped (events are
+/// still recorded, so nobody hangs) until `synchronize` has rethrown the error.
 class CpuStream final : public Stream {
  public:
   static constexpr std::size_t kTaskBytes = 1024;

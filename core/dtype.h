@@ -42,30 +42,50 @@ struct f16 {
 template <class T>
 constexpr DType dtype_of();
 template <>
-constexpr DType dtype_of<std::uint8_t>() { return DType::u8; }
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::u8;
+}
 template <>
-constexpr DType dtype_of<std::int16_t>() { return DType::i16; }
+constexpr DType dtype_of<std::int16_t>() {
+  return DType::i16;
+}
 template <>
-constexpr DType dtype_of<std::int32_t>() { return DType::i32; }
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::i32;
+}
 template <>
-constexpr DType dtype_of<std::int64_t>() { return DType::i64; }
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::i64;
+}
 template <>
-constexpr DType dtype_of<f16>() { return DType::f16; }
+constexpr DType dtype_of<f16>() {
+  return DType::f16;
+}
 template <>
-constexpr DType dtype_of<bf16>() { return DType::bf16; }
+constexpr DType dtype_of<bf16>() {
+  return DType::bf16;
+}
 template <>
-constexpr DType dtype_of<float>() { return DType::f32; }
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
 template <>
-constexpr DType dtype_of<double>() { return DType::f64; }
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
 
 /// Calls `f.template operator()<T>()` with the element type of a trainable dtype (f32, bf16, f16).
 template <class F>
 decltype(auto) with_float(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f.template operator()<float>();
-    case DType::bf16: return f.template operator()<bf16>();
-    case DType::f16: return f.template operator()<f16>();
-    default: throw ArgumentError(fmt::format("expected f32, bf16 or f16, got {}", name_of(dtype)));
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::bf16:
+      return f.template operator()<bf16>();
+    case DType::f16:
+      return f.template operator()<f16>();
+    default:
+      throw ArgumentError(fmt::format("expected f32, bf16 or f16, got {}", name_of(dtype)));
   }
 }
 

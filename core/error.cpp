@@ -7,9 +7,8 @@ namespace sherd {
 
 ApiError::ApiError(const std::string& library, int code, const std::string& what, const char* call,
                    const char* file, int line)
-    : Error(ExitCode::failure,
-            fmt::format("{} error {} ({}) from `{}` at {}:{}", library, code, what, call, file,
-                        line)) {}
+    : Error(ExitCode::failure, fmt::format("{} error {} ({}) from `{}` at {}:{}", library, code,
+                                           what, call, file, line)) {}
 
 void check_posix(long result, const char* call, const char* file, int line) {
   if (result >= 0) return;

@@ -41,10 +41,14 @@ Tensor Tensor::rows(std::int64_t first, std::int64_t count) const {
   const std::int64_t row = shape_[0] == 0 ? 0 : numel() / shape_[0];
   auto* data = static_cast<std::byte*>(data_) + first * row * size_of(dtype_);
   switch (shape_.rank()) {
-    case 1: return {data, dtype_, {count}, device_};
-    case 2: return {data, dtype_, {count, shape_[1]}, device_};
-    case 3: return {data, dtype_, {count, shape_[1], shape_[2]}, device_};
-    default: return {data, dtype_, {count, shape_[1], shape_[2], shape_[3]}, device_};
+    case 1:
+      return {data, dtype_, {count}, device_};
+    case 2:
+      return {data, dtype_, {count, shape_[1]}, device_};
+    case 3:
+      return {data, dtype_, {count, shape_[1], shape_[2]}, device_};
+    default:
+      return {data, dtype_, {count, shape_[1], shape_[2], shape_[3]}, device_};
   }
 }
 

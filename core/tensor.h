@@ -32,8 +32,8 @@ class Shape {
 /// "[4, 256, 64]"
 std::string to_string(const Shape& shape);
 
-/// A view of contiguous, row-major elements on one device. Copying copies the view; the bytes belong
-/// to a Buffer that must outlive every operation enqueued on the view.
+/// A view of contiguous, row-major elements on one device. Copying copies the view; the bytes
+/// belong to a Buffer that must outlive every operation enqueued on the view.
 class Tensor {
  public:
   Tensor() = default;

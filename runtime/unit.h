@@ -15,8 +15,8 @@
 
 namespace sherd {
 
-/// How a parameter starts; element i of the logical tensor draws number i of its own sequence, so the
-/// values are the same at any world size.
+/// How a parameter starts; element i of the logical tensor draws number i of its own sequence, so
+/// the values are the same at any world size.
 struct Init {
   enum class Kind { zeros, ones, normal, uniform };
   Kind kind = Kind::zeros;
@@ -37,7 +37,8 @@ struct ParameterSpec {
   bool decay = true;      ///< takes part in weight decay (matrices, not norms and biases)
   bool trainable = true;  ///< frozen parameters are gathered, but have no gradient and no state
   std::string tied_to;    ///< name of an earlier unit's parameter that this one is another use of
-  std::vector<ParameterPart> parts;  ///< fused parameters: consecutive row ranges, as model folders name them
+  std::vector<ParameterPart>
+      parts;  ///< fused parameters: consecutive row ranges, as model folders name them
 };
 
 /// The most a micro-batch holds. MLPs have sequence 1.
@@ -65,24 +66,24 @@ struct Footprint {
 /// A micro-batch on the device of the computation.
 struct BatchView {
   BatchShape shape;
-  Tensor inputs;  ///< [B, T] i32 tokens, or [B, F] f32 features
-  Tensor labels;  ///< [B, T] or [B] i32, kIgnoredLabel where there is none
-  Tensor mask;    ///< [B, T] i32, 1 = real token; undefined when nothing is padded
+  Tensor inputs;                  ///< [B, T] i32 tokens, or [B, F] f32 features
+  Tensor labels;                  ///< [B, T] or [B] i32, kIgnoredLabel where there is none
+  Tensor mask;                    ///< [B, T] i32, 1 = real token; undefined when nothing is padded
   std::int64_t first_sample = 0;  ///< index of the first sample in the step's batch: keys dropout
 };
 
 /// Views for one forward pass of one unit; valid for the operations enqueued during the call.
 struct ForwardContext {
   const BatchView& batch;
-  bool training = true;             ///< false: no dropout, and the last unit writes its losses now
-  Tensor input;                     ///< the previous unit's output; undefined for the first
-  Tensor output;                    ///< undefined for the last
+  bool training = true;  ///< false: no dropout, and the last unit writes its losses now
+  Tensor input;          ///< the previous unit's output; undefined for the first
+  Tensor output;         ///< undefined for the last
   std::span<const Tensor> parameters;  ///< in the order of Unit::parameters(), compute dtype
   std::span<const Tensor> saved;       ///< in the order of Footprint::saved
-  Tensor workspace;                 ///< u8
-  Tensor losses;                    ///< last unit: [rows] f32, one per label
-  Tensor logits;                    ///< last unit: [rows, V] compute dtype; written when defined
-  RngKey rng;                       ///< unique to (run, step, unit); sites add themselves
+  Tensor workspace;                    ///< u8
+  Tensor losses;                       ///< last unit: [rows] f32, one per label
+  Tensor logits;                       ///< last unit: [rows, V] compute dtype; written when defined
+  RngKey rng;                          ///< unique to (run, step, unit); sites add themselves
   Stream& stream;
 };
 
@@ -90,16 +91,16 @@ struct ForwardContext {
 struct BackwardContext {
   const BatchView& batch;
   Tensor input;
-  Tensor output_gradient;           ///< undefined for the last unit, which starts from the loss
-  Tensor input_gradient;            ///< to be overwritten; undefined for the first unit
+  Tensor output_gradient;  ///< undefined for the last unit, which starts from the loss
+  Tensor input_gradient;   ///< to be overwritten; undefined for the first unit
   std::span<const Tensor> parameters;
-  std::span<const Tensor> gradients;        ///< of parameters; undefined where frozen
-  std::span<const Accumulate> accumulate;   ///< per gradient: overwrite or add
-  std::span<const Tensor> saved;
+  std::span<const Tensor> gradients;       ///< of parameters; undefined where frozen
+  std::span<const Accumulate> accumulate;  ///< per gradient: overwrite or add
+  std::span<const Tensor> saved;           ///< not read again: backward may use it as scratch
   Tensor workspace;
-  Tensor losses;                    ///< last unit: written here when training
-  Tensor loss_gradient;             ///< [1] f32: what each label's loss is multiplied by
-  RngKey rng;                       ///< the same as in forward
+  Tensor losses;         ///< last unit: written here when training
+  Tensor loss_gradient;  ///< [1] f32: what each label's loss is multiplied by
+  RngKey rng;            ///< the same as in forward
   Stream& stream;
 };
 
@@ -125,17 +126,18 @@ class Unit {
   virtual Footprint footprint(const BatchShape& shape, DType compute) const = 0;
   virtual void forward(const ForwardContext& context) const = 0;
   virtual void backward(const BackwardContext& context) const = 0;
-  /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is twice that.
+  /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is
+  /// twice that.
   virtual double forward_flops(const BatchShape& shape) const = 0;
 };
 
 /// An ordered list of units; the first takes the batch's inputs, the last makes the losses.
 struct Model {
-  std::string description;            ///< "llama, 6 layers, 5.1 M parameters", for people
+  std::string description;  ///< "llama, 6 layers, 5.1 M parameters", for people
   SampleSpec sample;
-  std::int64_t max_sequence = 0;      ///< 0: no limit
+  std::int64_t max_sequence = 0;  ///< 0: no limit
   std::vector<std::unique_ptr<Unit>> units;
-  std::string config_json;            ///< what `config.json` of a model folder holds
+  std::string config_json;  ///< what `config.json` of a model folder holds
 };
 
 }  // namespace sherd

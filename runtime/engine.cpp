@@ -1,0 +1,197 @@
+#include "runtime/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/error.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/elementwise.h"
+#include "runtime/executor.h"
+
+namespace sherd {
+namespace {
+
+PlanOptions with_world(PlanOptions options, int world) {
+  options.world = world;
+  options.evaluate = false;
+  if (options.group_size == 0) options.group_size = world;
+  return options;
+}
+
+LayoutOptions layout_options(const EngineOptions& options, int world) {
+  LayoutOptions layout;
+  layout.group_size = options.plan.group_size == 0 ? world : options.plan.group_size;
+  layout.weights = options.shard_weights;
+  layout.granularity = options.shard_granularity;
+  return layout;
+}
+
+std::int64_t labels_in(std::span<const MicroBatch> micro_batches) {
+  std::int64_t count = 0;
+  for (const MicroBatch& micro : micro_batches) {
+    const std::int32_t* labels = micro.labels.as<std::int32_t>();
+    count += std::count_if(labels, labels + micro.labels.numel(),
+                           [](std::int32_t label) { return label != kIgnoredLabel; });
+  }
+  return count;
+}
+
+/// One number per rank, known to all: a host-side all-reduce for rare occasions.
+std::int64_t agree(Executor& executor, std::int64_t value, ReduceOp op) {
+  const Tensor word(&value, DType::i64, {1});
+  executor.world().all_reduce(word, op, executor.stream(Lane::reduce));
+  executor.stream(Lane::reduce).synchronize();
+  return value;
+}
+
+}  // namespace
+
+Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
+    : model_(std::move(model)),
+      options_(options),
+      world_(world),
+      layout_(model_.units, layout_options(options, world.size())),
+      plan_input_(
+          sherd::plan_input(model_, layout_, options.largest_micro_batch, options.plan.compute)),
+      loss_scaler_(options.loss_scale) {
+  require(options.labels_per_step > 0, "labels_per_step must be positive, got {}",
+          options.labels_per_step);
+  options_.plan = with_world(options.plan, world.size());
+  plan_ = make_plan(plan_input_, options_.plan);
+  PlanOptions evaluation = options_.plan;
+  evaluation.evaluate = true;
+  evaluation_plan_ = make_plan(plan_input_, evaluation);
+  const int group_rank = world.rank() % options_.plan.group_size;
+  memory_plan_ = plan_memory(plan_, layout_, group_rank);
+  evaluation_memory_ = plan_memory(evaluation_plan_, layout_, group_rank);
+  memory_plan_.arena_bytes = std::max(memory_plan_.arena_bytes, evaluation_memory_.arena_bytes);
+  verify(plan_, memory_plan_);
+  verify(evaluation_plan_, evaluation_memory_);
+  executor_ =
+      std::make_unique<Executor>(model_, layout_, options_, PlacedPlan{&plan_, &memory_plan_},
+                                 memory_plan_.arena_bytes, world);
+  check_agreement();
+  initialise_parameters();
+}
+
+Engine::~Engine() = default;
+
+std::int64_t Engine::measured_peak_bytes() const { return world_.memory().peak_bytes(); }
+
+void Engine::check_agreement() {
+  constexpr int kHexadecimal = 16;
+  const auto own =
+      static_cast<std::int64_t>(std::stoull(plan_hash(plan_, layout_), nullptr, kHexadecimal));
+  const int size = world_.size();
+  std::vector<std::int64_t> hashes(static_cast<std::size_t>(size), 0);
+  hashes[static_cast<std::size_t>(world_.rank())] = own;
+  executor_->world().all_reduce({hashes.data(), DType::i64, {size}}, ReduceOp::sum,
+                                executor_->stream(Lane::reduce));
+  executor_->stream(Lane::reduce).synchronize();
+  for (int r = 1; r < size; ++r) {
+    require(hashes[static_cast<std::size_t>(r)] == hashes[0],
+            "rank {} has plan {:016x}, rank 0 has {:016x}: ranks must run the same model and "
+            "configuration",
+            r, static_cast<std::uint64_t>(hashes[static_cast<std::size_t>(r)]),
+            static_cast<std::uint64_t>(hashes[0]));
+  }
+}
+
+StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
+  require(static_cast<int>(micro_batches.size()) <= options_.plan.rounds,
+          "the plan has {} micro-batches a step, got {}", options_.plan.rounds,
+          micro_batches.size());
+  const auto started = std::chrono::steady_clock::now();
+  const double blocked_before = executor_->blocked_ms();
+  const bool scaled = options_.plan.compute == DType::f16;
+  const StepInput input = step_input(micro_batches, scaled ? loss_scaler_.scale() : 1.0);
+  executor_->run({&plan_, &memory_plan_}, input);
+
+  const StepSummary summary = summarize(executor_->scalars(), input.control);
+  StepResult result;
+  result.loss = summary.loss;
+  result.labels = executor_->scalars().labels;
+  result.gradient_norm = summary.gradient_norm;
+  result.lr = input.start.update.lr;
+  result.loss_scale = input.control.loss_scale;
+  result.applied = summary.finite && result.labels > 0;
+  gradient_scale_ = summary.gradient_scale;
+  if (!result.applied) explain_skip(result);
+  result.exposed_ms = executor_->blocked_ms() - blocked_before;
+  result.step_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
+  ++steps_;
+  if (scaled) loss_scaler_.update(!summary.finite);
+  count_step(result);
+  return result;
+}
+
+StepInput Engine::step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const {
+  StepInput input;
+  input.micro_batches = micro_batches;
+  input.step = static_cast<std::uint64_t>(steps_);
+  const OptimizerSpec& optimizer = options_.plan.optimizer;
+  const ScheduledStep scheduled = scheduled_step(options_.schedule, optimizer.lr, applied_steps_);
+  input.start.update = update_scalars(optimizer, scheduled, applied_steps_, 1.0, false);
+  input.start.labels = labels_in(micro_batches);
+  const auto labels = static_cast<double>(options_.labels_per_step);
+  input.start.loss_gradient = static_cast<float>(loss_scale / labels);
+  input.control.loss_scale = loss_scale;
+  input.control.labels_per_step = labels;
+  input.control.gradient_clipping = options_.gradient_clipping;
+  return input;
+}
+
+void Engine::count_step(const StepResult& result) {
+  if (result.applied) {
+    ++applied_steps_;
+    skips_in_a_row_ = 0;
+    return;
+  }
+  if (++skips_in_a_row_ < options_.skip_limit) return;
+  throw NonFiniteError(fmt::format("{} steps in a row were skipped; the last because {}",
+                                   skips_in_a_row_, result.skipped_because));
+}
+
+void Engine::explain_skip(StepResult& result) {
+  const StepScalars& scalars = executor_->scalars();
+  if (result.labels == 0) {
+    result.skipped_because = "no rank had a label";
+    return;
+  }
+  if (scalars.gradient_non_finite == 0) {
+    result.skipped_because = scalars.loss_non_finite > 0
+                                 ? "a loss was not finite"
+                                 : "a sum of gradients over ranks and micro-batches overflowed";
+    return;
+  }
+  const std::int64_t ranks = world_.size();
+  const std::int64_t mine = scalars.first_non_finite == kNothingFound
+                                ? kNothingFound
+                                : scalars.first_non_finite * ranks + world_.rank();
+  const std::int64_t first = agree(*executor_, mine, ReduceOp::min);
+  result.bad_rank = static_cast<int>(first % ranks);
+  result.bad_tensor = layout_.name_at(first / ranks);
+  result.skipped_because = fmt::format("the gradient of {} was not finite on rank {}",
+                                       result.bad_tensor, result.bad_rank);
+}
+
+Evaluation Engine::evaluate(std::span<const MicroBatch> micro_batches) {
+  const auto own = static_cast<std::int64_t>(micro_batches.size());
+  const std::int64_t rounds = agree(*executor_, own, ReduceOp::max);
+  Evaluation sum;
+  for (std::int64_t m = 0; m < rounds; ++m) {
+    const auto round = m < own ? micro_batches.subspan(static_cast<std::size_t>(m), 1)
+                               : std::span<const MicroBatch>{};
+    executor_->run({&evaluation_plan_, &evaluation_memory_}, step_input(round, 1.0));
+    sum.loss += scalar_value(executor_->scalars().loss);
+    sum.labels += executor_->scalars().labels;
+  }
+  if (sum.labels > 0) sum.loss /= static_cast<double>(sum.labels);
+  return sum;
+}
+
+}  // namespace sherd

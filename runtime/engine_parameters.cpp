@@ -1,0 +1,102 @@
+#include <cmath>
+
+#include "core/rng.h"
+#include "kernels/elementwise.h"
+#include "kernels/master_parameters.h"
+#include "runtime/engine.h"
+#include "runtime/executor.h"
+#include "runtime/io/digest.h"
+
+namespace sherd {
+namespace {
+
+constexpr std::uint64_t kInitSequences = (std::uint64_t{1} << 63) - 1;  // dropout has the others
+
+float initial_value(const Init& init, RngKey key, std::uint64_t index) {
+  switch (init.kind) {
+    case Init::Kind::zeros:
+      return 0.0f;
+    case Init::Kind::ones:
+      return 1.0f;
+    case Init::Kind::normal:
+      return init.scale * normal(key, index);
+    case Init::Kind::uniform:
+      return init.scale * (2.0f * uniform(key, index) - 1.0f);
+  }
+  return 0.0f;
+}
+
+}  // namespace
+
+void Engine::initialise_parameters() {
+  load_parameters([this](const ParameterSpec& spec, Shard range, std::span<float> values) {
+    const RngKey key{options_.seed, digest(spec.name.data(), spec.name.size()) & kInitSequences};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = initial_value(spec.init, key, static_cast<std::uint64_t>(range.offset) + i);
+    }
+  });
+}
+
+void Engine::load_parameters(const ParameterSource& source) {
+  HostMemory host;
+  Stream& stream = executor_->stream(Lane::compute);
+  for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
+    const Shard own = executor_->owned(b);
+    const Buffer staging(host, own.numel * size_of(DType::f32));
+    const Tensor values = staging.tensor(DType::f32, {own.numel});
+    fill_zero(values, stream);
+    stream.synchronize();
+    for (const ParameterSlot& slot : layout_.buffers()[static_cast<std::size_t>(b)].slots) {
+      const Shard part = intersect(slot.range, own);
+      if (part.numel == 0) continue;
+      source(
+          slot.spec, {part.offset - slot.range.offset, part.numel},
+          {values.as<float>() + (part.offset - own.offset), static_cast<std::size_t>(part.numel)});
+    }
+    const MasterParameters parameters = executor_->master(b);
+    if (parameters.master.defined() || options_.plan.compute == DType::f32) {
+      store_master(values, parameters, stream);
+    } else {
+      cast(values, parameters.value, stream);  // frozen: no master
+    }
+    stream.synchronize();
+  }
+}
+
+void Engine::save_buffer(int b, const Tensor& own, const ParameterSink& sink) {
+  const FlatBuffer& flat = layout_.buffers()[static_cast<std::size_t>(b)];
+  HostMemory host;
+  Buffer staging;
+  Tensor whole = own;
+  if (own.numel() != flat.numel || plan_.options.stage > 0) {
+    staging = Buffer(host, flat.numel * size_of(own.dtype()));
+    whole = staging.tensor(own.dtype(), {flat.numel});
+    Stream& stream = executor_->stream(Lane::gather);
+    executor_->communicator(Lane::gather).all_gather(own, whole, flat.shards, stream);
+    stream.synchronize();
+  }
+  if (world_.rank() != 0) return;
+  for (const ParameterSlot& slot : flat.slots) {
+    sink(slot.spec, whole.flat(slot.range).view(slot.spec.shape));
+  }
+}
+
+void Engine::save_parameters(const ParameterSink& sink) {
+  for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
+    save_buffer(b, executor_->value(b), sink);
+  }
+}
+
+void Engine::save_gradients(const ParameterSink& sink) {
+  const auto scale = static_cast<float>(gradient_scale_);
+  for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
+    if (!layout_.buffers()[static_cast<std::size_t>(b)].trainable) continue;
+    save_buffer(b, executor_->gradient(b), [&](const ParameterSpec& spec, const Tensor& values) {
+      std::vector<float> scaled(values.as<float>(), values.as<float>() + values.numel());
+      for (float& value : scaled) value *= scale;
+      sink(spec, Tensor(scaled.data(), DType::f32, values.shape()));
+    });
+  }
+}
+
+}  // namespace sherd

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "core/buffer.h"
+#include "core/cpu_stream.h"
+#include "runtime/engine.h"
+#include "runtime/plan.h"
+#include "runtime/step_scalars.h"
+
+namespace sherd {
+
+/// A plan with its place in memory.
+struct PlacedPlan {
+  const Plan* plan = nullptr;
+  const MemoryPlan* memory = nullptr;
+};
+
+/// What one run of a plan is given.
+struct StepInput {
+  std::span<const MicroBatch> micro_batches;
+  std::uint64_t step = 0;  ///< keys dropout
+  StepStart start;
+  ControlSpec control;
+};
+
+/// Runs plans: walks the nodes in list order, makes their lane wait where the plan says so, and
+/// enqueues their operations. Knows nothing of why the plan is as it is.
+class Executor {
+ public:
+  Executor(const Model& model, const ShardLayout& layout, const EngineOptions& options,
+           PlacedPlan placed, std::int64_t arena_bytes, Communicator& world);
+
+  /// Enqueues the whole plan and waits for its end.
+  void run(PlacedPlan placed, const StepInput& input);
+
+  const StepScalars& scalars() const { return *scalars_; }
+  std::int64_t arena_bytes() const { return arena_.size_bytes(); }
+  /// Time the compute lane has stood waiting, since construction.
+  double blocked_ms() const;
+
+  int group_rank() const { return group_rank_; }
+  Stream& stream(Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
+  Communicator& communicator(Lane lane);
+  Communicator& world() { return *world_; }
+
+  /// Parameters at rest: the elements of the buffer that this rank updates, and their place in it.
+  Shard owned(int buffer) const;
+  MasterParameters master(int buffer) const;
+  /// The gradient of `owned`, f32, as the last step left it.
+  Tensor gradient(int buffer) const;
+  Tensor value(int buffer) const;
+
+ private:
+  Tensor region(int r, DType dtype, Shape shape, std::int64_t offset_bytes = 0) const;
+  void* region_data(int r) const;
+  const FlatBuffer& buffer(int b) const { return layout_.buffers()[static_cast<std::size_t>(b)]; }
+  const BufferRegions& regions(int b) const {
+    return placed_.plan->buffer_regions[static_cast<std::size_t>(b)];
+  }
+  Stream& lane_of(const Node& node) { return stream(node.lane); }
+
+  void fill_decay_segments(const OptimizerSpec& optimizer);
+  void prepare_events(const Plan& plan);
+  void run_node(int n, const StepInput& input);
+  void pause(const Node& node);
+
+  void input_micro_batch(const Node& node, const StepInput& input);
+  void forward(const Node& node, const StepInput& input);
+  void backward(const Node& node, const StepInput& input);
+  void update(const Node& node);
+  void gather(const Node& node);
+  void check(const Node& node);
+  void accumulate(const Node& node);
+  void reduce(const Node& node);
+  void reduce_shard(const Node& node);
+  void reduce_exact(const Node& node);
+  void reduce_whole(const Node& node);
+  void replicate(const Node& node);
+  void finish(const Node& node);
+  void norm();
+
+  void view_parameters(const Node& node);
+  void view_gradients(const Node& node);
+  void view_saved(int unit);
+  void clear_unwritten(const Node& node, int b, int r);
+  bool written_before(const Node& node, ParameterPlace place) const;
+  Tensor exact_sums(int b) const;
+  Tensor scratch(DType dtype, Shape shape, std::int64_t offset_bytes = 0) const;
+  Tensor unit_output(int unit, int region) const;
+  Tensor workspace(int region) const;
+  const std::vector<Footprint>& footprints(const BatchShape& shape);
+  RngKey unit_rng(const StepInput& input, int unit) const;
+
+  const Model& model_;
+  const ShardLayout& layout_;
+  DelayOptions delays_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t pauses_ = 0;
+  std::int64_t sequence_ = 1;  ///< of a micro-batch that isn't there
+  PlanOptions options_;
+  int group_rank_ = 0;
+  bool answers_ = true;  ///< this rank's gradients count in the norm; no other rank holds the same
+  std::unique_ptr<Communicator> gather_group_;
+  std::unique_ptr<Communicator> reduce_group_;
+  std::unique_ptr<Communicator> replicas_;
+  std::unique_ptr<Communicator> world_;
+  Buffer arena_;
+  PlacedPlan placed_;
+  StepScalars* scalars_ = nullptr;
+  LossScalars* loss_scalars_ = nullptr;
+  UpdateScalars* update_scalars_ = nullptr;
+  std::vector<Shard> decay_segments_;  ///< per buffer: its first segment and how many
+
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Footprint>> footprints_;
+  BatchView batch_;  ///< the micro-batch whose nodes are being enqueued
+  std::vector<Tensor> parameters_;
+  std::vector<Tensor> gradients_;
+  std::vector<Accumulate> accumulate_;
+  std::vector<Tensor> saved_;
+  std::vector<Tensor> states_;
+  std::map<const Plan*, std::vector<std::unique_ptr<Event>>> events_;
+  std::unique_ptr<CpuStream> lanes_[kLanes];  ///< last: they stop before what they use goes away
+};
+
+}  // namespace sherd
