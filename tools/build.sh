@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Configures and builds a preset of CMakePresets.json.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1-} in
+  --help | -h)
+    echo "usage: tools/build.sh [PRESET=release] [TARGET…]"
+    echo "Configures and builds in build/PRESET: release, asan, tsan, cuda. Compiles through ccache if it is there."
+    exit
+    ;;
+esac
+preset=${1-release}
+shift || true
+
+launcher=()
+if command -v ccache > /dev/null; then
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+fi
+mkdir -p "build/$preset"
+log=build/$preset/configure.log
+cmake --preset "$preset" "${launcher[@]}" > "$log" 2>&1 || {
+  cat "$log" >&2
+  exit 1
+}
+cmake --build "build/$preset" --parallel "$(nproc)" ${1:+--target "$@"}
