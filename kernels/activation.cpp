@@ -1,0 +1,115 @@
+#include "kernels/activation.h"
+
+#include "core/cpu_stream.h"
+#include "kernels/blocks.h"
+#include "kernels/fast_math.h"
+#include "kernels/operand_check.h"
+
+namespace sherd {
+namespace {
+
+// tanh never appears: (1 + tanh(u)) / 2 is sigmoid(2u), which also keeps the lower tail accurate.
+constexpr float kGeluCubic = 0.044715f;
+constexpr float kTwoSqrtTwoOverPi = 1.5957691216f;
+constexpr float kNormalDensityAtZero = 0.3989422804f;
+
+struct Relu {
+  static float value(float x) { return x < 0.0f ? 0.0f : x; }
+  static float slope(float x) { return x > 0.0f ? 1.0f : x <= 0.0f ? 0.0f : x; }
+};
+
+struct Silu {
+  static float value(float x) { return x * fast_sigmoid(x); }
+  static float slope(float x) {
+    const float s = fast_sigmoid(x);
+    return s * (1.0f + x * (1.0f - s));
+  }
+};
+
+struct GeluTanh {
+  static float gate(float x) {
+    return fast_sigmoid(kTwoSqrtTwoOverPi * (x + kGeluCubic * x * x * x));
+  }
+  static float value(float x) { return x * gate(x); }
+  static float slope(float x) {
+    const float s = gate(x);
+    const float inner = kTwoSqrtTwoOverPi * (1.0f + 3.0f * kGeluCubic * x * x);
+    return s + x * inner * (s * (1.0f - s));
+  }
+};
+
+struct GeluErf {
+  static float value(float x) { return x * fast_normal_cdf(x, fast_gaussian(x)); }
+  static float slope(float x) {
+    const float gaussian = fast_gaussian(x);
+    return fast_normal_cdf(x, gaussian) + x * (kNormalDensityAtZero * gaussian);
+  }
+};
+
+/// Calls `f.template operator()<F>()` with the function of `kind`.
+template <class F>
+void with_activation(Activation kind, F&& f) {
+  switch (kind) {
+    case Activation::relu:
+      return f.template operator()<Relu>();
+    case Activation::gelu_tanh:
+      return f.template operator()<GeluTanh>();
+    case Activation::gelu_erf:
+      return f.template operator()<GeluErf>();
+    case Activation::silu:
+      return f.template operator()<Silu>();
+  }
+}
+
+template <class F, class T>
+void run_forward(const T* x, T* y, std::int64_t numel) {
+  for_blocks(numel, [=](std::int64_t first, std::int64_t last) {
+#pragma omp simd
+    for (std::int64_t i = first; i < last; ++i) {
+      y[i] = static_cast<T>(F::value(static_cast<float>(x[i])));
+    }
+  });
+}
+
+template <class F, class T>
+void run_backward(const T* dy, const T* x, T* dx, std::int64_t numel) {
+  for_blocks(numel, [=](std::int64_t first, std::int64_t last) {
+#pragma omp simd
+    for (std::int64_t i = first; i < last; ++i) {
+      const float slope = F::slope(static_cast<float>(x[i]));
+      dx[i] = static_cast<T>(static_cast<float>(dy[i]) * slope);
+    }
+  });
+}
+
+}  // namespace
+
+void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Stream& stream) {
+  const OperandCheck check("activation_forward", stream);
+  check.is_float(x, "x");
+  check.is(y, "y", x.dtype(), x.shape());
+  const std::int64_t numel = x.numel();
+  with_float(x.dtype(), [&]<class T>() {
+    with_activation(kind, [&]<class F>() {
+      enqueue(stream, [=, from = x.as<T>(), to = y.as<T>()] { run_forward<F>(from, to, numel); });
+    });
+  });
+}
+
+void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Activation kind,
+                         Stream& stream) {
+  const OperandCheck check("activation_backward", stream);
+  check.is_float(x, "x");
+  check.is(dy, "dy", x.dtype(), x.shape());
+  check.is(dx, "dx", x.dtype(), x.shape());
+  const std::int64_t numel = x.numel();
+  with_float(x.dtype(), [&]<class T>() {
+    with_activation(kind, [&]<class F>() {
+      enqueue(stream, [=, up = dy.as<T>(), at = x.as<T>(), to = dx.as<T>()] {
+        run_backward<F>(up, at, to, numel);
+      });
+    });
+  });
+}
+
+}  // namespace sherd

@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include "core/cpu_stream.h"
+#include "kernels/column_sums.h"
+#include "kernels/head_range.h"
+#include "kernels/operand_check.h"
+#include "kernels/rms_norm.h"
+#include "kernels/rms_rows.h"
+
+namespace sherd {
+namespace {
+
+void check_saved(const OperandCheck& check, const HeadRange& range, const Tensor& qkv,
+                 const Tensor& weight, const Tensor& saved, const Tensor& rstd) {
+  check.is(weight, "weight", qkv.dtype(), {range.width});
+  check.is_rows(saved, "saved", qkv.dtype(), range.rows(), range.width);
+  check.is_numel(rstd, "rstd", DType::f32, range.rows());
+}
+
+template <class T>
+void run_forward(T* qkv, const HeadRange& range, const T* weight, T* saved, float* rstd,
+                 float epsilon) {
+#pragma omp parallel for schedule(static)
+  for (std::int64_t r = 0; r < range.rows(); ++r) {
+    T* head = qkv + range.offset(r);
+    T* before = saved + r * range.width;
+    std::copy_n(head, range.width, before);
+    rstd[r] = rms_row_forward(before, weight, head, range.width, epsilon);
+  }
+}
+
+template <class T, class G>
+void run_backward(T* dqkv, const HeadRange& range, const T* weight, const T* saved,
+                  const float* rstd, G* dweight, Accumulate accumulate) {
+  sum_columns(range.rows(), range.width, dweight, accumulate, [=](std::int64_t r, std::int64_t c) {
+    const auto d = static_cast<float>(dqkv[range.offset(r) + c]);
+    const auto x = static_cast<float>(saved[r * range.width + c]);
+    return static_cast<double>(d * (x * rstd[r]));
+  });
+#pragma omp parallel for schedule(static)
+  for (std::int64_t r = 0; r < range.rows(); ++r) {
+    T* d = dqkv + range.offset(r);
+    rms_row_backward(d, saved + r * range.width, weight, rstd[r], d, range.width, Accumulate::no);
+  }
+}
+
+}  // namespace
+
+void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tensor& weight,
+                       const Tensor& saved, const Tensor& rstd, float epsilon, Stream& stream) {
+  const OperandCheck check("head_norm_forward", stream);
+  const HeadRange range(check, qkv, first_head, heads);
+  check_saved(check, range, qkv, weight, saved, rstd);
+  with_float(qkv.dtype(), [&]<class T>() {
+    enqueue(stream, [=, heads_at = qkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),
+                     scales = rstd.as<float>()] {
+      run_forward(heads_at, range, w, kept, scales, epsilon);
+    });
+  });
+}
+
+void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Tensor& weight,
+                        const Tensor& saved, const Tensor& rstd, const Tensor& dweight,
+                        Accumulate weight_accumulate, Stream& stream) {
+  const OperandCheck check("head_norm_backward", stream);
+  const HeadRange range(check, dqkv, first_head, heads);
+  check_saved(check, range, dqkv, weight, saved, rstd);
+  check.is_sum(dweight, "dweight", dqkv.dtype(), {range.width});
+  with_float(dqkv.dtype(), [&]<class T>() {
+    with_sum_of<T>(dweight.dtype(), [&]<class G>() {
+      enqueue(stream, [=, d = dqkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),
+                       scales = rstd.as<float>(), dw = dweight.as<G>()] {
+        run_backward(d, range, w, kept, scales, dw, weight_accumulate);
+      });
+    });
+  });
+}
+
+}  // namespace sherd

@@ -1,0 +1,120 @@
+#include "kernels/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/cpu_stream.h"
+#include "kernels/head_range.h"
+#include "kernels/operand_check.h"
+
+namespace sherd {
+namespace {
+
+constexpr std::int64_t kPairs = 64;  // rotated with one table of sines and cosines on the stack
+
+/// Llama 3.1: low frequencies are divided by `factor`, high ones kept, those between blended.
+double llama3_frequency(double frequency, const RopeSpec& spec) {
+  const double turns = spec.original_max_positions * frequency / (2.0 * std::numbers::pi);
+  if (turns < spec.low_frequency_factor) return frequency / spec.factor;
+  if (turns > spec.high_frequency_factor) return frequency;
+  const double kept = (turns - spec.low_frequency_factor) /
+                      (spec.high_frequency_factor - spec.low_frequency_factor);
+  return (1.0 - kept) * frequency / spec.factor + kept * frequency;
+}
+
+/// Radians per position of pair `pair` of heads of `width`.
+double pair_frequency(std::int64_t pair, std::int64_t width, const RopeSpec& spec) {
+  const double exponent = 2.0 * static_cast<double>(pair) / static_cast<double>(width);
+  const double frequency = std::pow(spec.theta, -exponent);
+  switch (spec.scaling) {
+    case RopeSpec::Scaling::none:
+      return frequency;
+    case RopeSpec::Scaling::linear:
+      return frequency / spec.factor;
+    case RopeSpec::Scaling::llama3:
+      return llama3_frequency(frequency, spec);
+  }
+  return frequency;
+}
+
+/// Cosines and sines of `count` pairs at one position.
+struct Rotation {
+  float cosine[kPairs];
+  float sine[kPairs];
+
+  Rotation(const double* frequency, std::int64_t count, std::int64_t position, double sign) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double angle = frequency[i] * static_cast<double>(position);
+      cosine[i] = static_cast<float>(std::cos(angle));
+      sine[i] = static_cast<float>(sign * std::sin(angle));
+    }
+  }
+
+  /// Rotates pairs (a[i], b[i]).
+  template <class T>
+  void apply(T* a, T* b, std::int64_t count) const {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto x = static_cast<float>(a[i]);
+      const auto y = static_cast<float>(b[i]);
+      a[i] = static_cast<T>(x * cosine[i] - y * sine[i]);
+      b[i] = static_cast<T>(y * cosine[i] + x * sine[i]);
+    }
+  }
+};
+
+/// Rotates pairs [first, first + count) of all heads of the range at all positions.
+template <class T>
+void rotate_pairs(T* packed, const HeadRange& range, std::int64_t positions, std::int64_t first,
+                  std::int64_t count, const double* frequency, double sign) {
+  const std::int64_t samples = range.tokens / positions;
+  const std::int64_t half = range.width / 2;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < positions; ++t) {
+    const Rotation rotation(frequency, count, t, sign);
+    for (std::int64_t b = 0; b < samples; ++b) {
+      for (std::int64_t h = 0; h < range.heads; ++h) {
+        T* head = packed + range.offset((b * positions + t) * range.heads + h) + first;
+        rotation.apply(head, head + half, count);
+      }
+    }
+  }
+}
+
+template <class T>
+void run(T* packed, const HeadRange& range, std::int64_t positions, const RopeSpec& spec,
+         double sign) {
+  for (std::int64_t first = 0; first < range.width / 2; first += kPairs) {
+    const std::int64_t count = std::min(kPairs, range.width / 2 - first);
+    double frequency[kPairs];
+    for (std::int64_t i = 0; i < count; ++i) {
+      frequency[i] = pair_frequency(first + i, range.width, spec);
+    }
+    rotate_pairs(packed, range, positions, first, count, frequency, sign);
+  }
+}
+
+}  // namespace
+
+void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
+          RopeDirection direction, Stream& stream) {
+  const OperandCheck check("rope", stream);
+  const HeadRange range(check, qkv, first_head, heads);
+  check.that(range.width % 2 == 0,
+             fmt::format("heads of even size are rotated, got {}", range.width));
+  check.that(spec.theta > 0.0, fmt::format("theta is positive, got {}", spec.theta));
+  check.that(spec.scaling != RopeSpec::Scaling::llama3 ||
+                 spec.low_frequency_factor < spec.high_frequency_factor,
+             fmt::format("the low frequency factor is below the high one, got {} and {}",
+                         spec.low_frequency_factor, spec.high_frequency_factor));
+  check.that(spec.factor > 0.0, fmt::format("the scaling factor is positive, got {}", spec.factor));
+  if (range.rows() == 0 || range.width == 0) return;
+  const std::int64_t positions = qkv.dim(1);
+  const double sign = direction == RopeDirection::forward ? 1.0 : -1.0;
+  with_float(qkv.dtype(), [&]<class T>() {
+    enqueue(stream, [=, packed = qkv.as<T>()] { run(packed, range, positions, spec, sign); });
+  });
+}
+
+}  // namespace sherd
