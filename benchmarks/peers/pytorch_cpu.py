@@ -6,7 +6,7 @@ The same shapes, batch, fp32 arithmetic, AdamW and clipping as `sherd train RUN.
   ddp     a process per core, gradients all-reduced through gloo
   fsdp2   a process per core, parameters, gradients and state sharded through gloo (fully_shard)
 
-  python3 benchmarks/peers/pytorch_cpu.py [--run examples/demo.json] [--modes single,ddp,fsdp2] [--compile]
+  python3 benchmarks/peers/pytorch_cpu.py [RUN.json=examples/demo.json] [--modes single,ddp,fsdp2] [--compile]
 """
 
 import argparse
@@ -160,7 +160,7 @@ def train(mode, run, steps, warm_up, compiled):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", default="examples/demo.json")
+    parser.add_argument("run", nargs="?", default="examples/demo.json")
     parser.add_argument("--modes", default="single,ddp,fsdp2")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=3)
@@ -177,10 +177,10 @@ def main():
             launcher = [] if mode == "single" else [
                 "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={options.ranks}"]
             own = [f"--{key.replace('_', '-')}={value}" for key, value in vars(options).items()
-                   if key not in ("modes", "compile")] + ["--compile"] * options.compile
+                   if key not in ("run", "modes", "compile")] + ["--compile"] * options.compile
             environment = os.environ | {"OMP_NUM_THREADS": str(threads)} if launcher else os.environ
             result = subprocess.run(
-                [sys.executable, *launcher, __file__, *own, f"--modes={mode}"], check=False, env=environment)
+                [sys.executable, *launcher, __file__, options.run, *own, f"--modes={mode}"], check=False, env=environment)
             if result.returncode != 0:
                 print(json.dumps({"mode": mode, "failed": result.returncode}), flush=True)
         return
