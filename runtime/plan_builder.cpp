@@ -410,8 +410,10 @@ void PlanBuilder::flush_buckets(std::int64_t position) {
   const std::vector<FullBucket> buckets = std::exchange(full_, {});
   for (const FullBucket& bucket : buckets) reduce_bucket(bucket);
   if (buckets.empty()) return;
-  // The bucket's memory is free again at the position that waits for the reduction.
-  const std::int64_t waited_at = position + plan_.options.reduce_depth;
+  // The bucket's memory is free again at the position that waits for the reduction, at the latest
+  // when the next micro-batch writes the same bucket.
+  const std::int64_t waited_at = std::min(position + plan_.options.reduce_depth,
+                                          buckets.front().position + plan_.positions);
   for (const FullBucket& bucket : buckets) {
     cover(plan_.regions[static_cast<std::size_t>(bucket.region)], bucket.position,
           std::min(waited_at, total_) - 1);
