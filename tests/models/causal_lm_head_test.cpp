@@ -1,0 +1,107 @@
+#include "models/causal_lm_head.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <random>
+
+#include "models/token_embedding.h"
+#include "tests/models/tiny_models.h"
+#include "tests/models/unit_runner.h"
+
+namespace sherd::testing {
+namespace {
+
+constexpr std::int64_t kHidden = 3;
+constexpr std::int64_t kLargeVocabulary = 131'101;  // 64 rows of f32 logits are over the limit
+
+Model embedding_and_head(NormKind norm, bool tied) {
+  Model model;
+  model.sample.input_range = kLargeVocabulary;
+  model.sample.label_range = kLargeVocabulary;
+  model.units.push_back(make_token_embedding({.table_name = "table",
+                                              .vocab_size = kLargeVocabulary,
+                                              .hidden_size = kHidden,
+                                              .init_std = 1.0f}));
+  model.units.push_back(make_causal_lm_head({.norm = norm,
+                                             .norm_name = "norm",
+                                             .norm_epsilon = 1e-5f,
+                                             .hidden_size = kHidden,
+                                             .vocab_size = kLargeVocabulary,
+                                             .tied_to = tied ? "table" : "",
+                                             .init_std = 1.0f}));
+  return model;
+}
+
+HostBatch rows_of_large_vocabulary(std::int64_t samples, std::uint64_t seed) {
+  ModelConfig config;
+  config.vocab_size = kLargeVocabulary;
+  return random_batch(config, samples, 50, seed);
+}
+
+TEST_CASE("Chunks of logits stay within the limit, but have rows enough for a product") {
+  CHECK(logits_chunk_rows(1000, 256, DType::f32) == 1000);
+  CHECK(logits_chunk_rows(1'000'000, 256, DType::f32) == kLogitsChunkBytes / (256 * 4));
+  CHECK(logits_chunk_rows(1'000'000, 256, DType::bf16) == kLogitsChunkBytes / (256 * 2));
+  CHECK(logits_chunk_rows(1'000'000, 1 << 20, DType::f32) == kLogitsChunkMinRows);
+  CHECK(logits_chunk_rows(0, 256, DType::f32) == 0);
+}
+
+TEST_CASE("A head's footprint holds one chunk of logits, and all rows for 16-bit gradients") {
+  const Model model = embedding_and_head(NormKind::rms, true);
+  const Unit& head = *model.units.back();
+  const BatchShape shape{.samples = 16, .sequence = 64};
+  constexpr std::int64_t kMargin = 1 << 16;
+  const std::int64_t chunk = kLogitsChunkMinRows * kLargeVocabulary * 4;
+  CHECK(head.footprint(shape, DType::f32).backward_workspace_bytes >= chunk);
+  CHECK(head.footprint(shape, DType::f32).backward_workspace_bytes <= chunk + kMargin);
+  const std::int64_t whole = shape.tokens() * kLargeVocabulary * 2;
+  CHECK(head.footprint(shape, DType::bf16).backward_workspace_bytes >= whole);
+  CHECK(head.footprint(shape, DType::bf16).backward_workspace_bytes <= whole + kMargin);
+  CHECK(head.footprint(shape, DType::bf16).forward_workspace_bytes < whole / 2);
+}
+
+TEST_CASE("Several chunks of rows give the losses and gradients of one chunk each") {
+  const std::uint64_t seed = std::random_device{}();
+  const NormKind norm = GENERATE(NormKind::layer, NormKind::rms);
+  const bool tied = norm == NormKind::layer;
+  CAPTURE(seed, tied);
+  const Model model = embedding_and_head(norm, tied);
+  UnitRunner runner(model, DType::f32, DType::f32);
+  runner.initialize(seed);
+  const HostBatch batch = rows_of_large_vocabulary(3, seed);  // 150 rows, 64 a chunk
+  const std::vector<float> losses = runner.train(batch, 0.1f);
+  std::vector<std::vector<float>> gradients;
+  for (const std::string& name : runner.names()) gradients.push_back(runner.gradient(name));
+
+  std::vector<float> parts;
+  for (std::int64_t i = 0; i < batch.shape.samples; ++i) {
+    const auto part =
+        runner.train(batch.samples(i, 1), 0.1f, i == 0 ? Accumulate::no : Accumulate::yes);
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  CHECK(relative_distance(losses, parts) <= 1e-5);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    CAPTURE(runner.names()[i]);
+    CHECK(relative_distance(runner.gradient(runner.names()[i]), gradients[i]) <= 1e-5);
+  }
+  CHECK(relative_distance(runner.evaluate(batch), losses) <= 1e-5);
+}
+
+TEST_CASE("A 16-bit gradient of many rows is rounded once") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  const Model model = embedding_and_head(NormKind::rms, false);
+  UnitRunner narrow(model, DType::bf16, DType::bf16);
+  UnitRunner wide(model, DType::bf16, DType::f32);
+  narrow.initialize(seed);
+  wide.initialize(seed);
+  const HostBatch batch = rows_of_large_vocabulary(3, seed);
+  narrow.train(batch, 1.0f);
+  wide.train(batch, 1.0f);
+  constexpr double kOneRounding = 0x1p-8;
+  CHECK(relative_distance(narrow.gradient("lm_head.weight"), wide.gradient("lm_head.weight")) <=
+        kOneRounding);
+}
+
+}  // namespace
+}  // namespace sherd::testing

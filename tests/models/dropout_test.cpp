@@ -1,0 +1,111 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <cmath>
+#include <random>
+
+#include "models/build.h"
+#include "tests/models/tiny_models.h"
+#include "tests/models/unit_runner.h"
+
+namespace sherd::testing {
+namespace {
+
+ModelConfig dropping(float embedding, float residual) {
+  ModelConfig config = tiny_model("gpt2");
+  config.embedding_dropout = embedding;
+  config.residual_dropout = residual;
+  return config;
+}
+
+TEST_CASE("Dropout masks do not depend on how a batch is split") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  const ModelConfig config = dropping(0.2f, 0.4f);
+  const Model model = build_model(config);
+  UnitRunner runner(model, DType::f32, DType::f32);
+  runner.initialize(seed);
+  const HostBatch batch = random_batch(config, 4, 7, seed);
+  const std::vector<float> whole = runner.train(batch, 1.0f);
+  std::vector<std::vector<float>> gradients;
+  for (const std::string& name : runner.names()) gradients.push_back(runner.gradient(name));
+
+  std::vector<float> parts = runner.train(batch.samples(0, 1), 1.0f);
+  const std::vector<float> rest = runner.train(batch.samples(1, 3), 1.0f, Accumulate::yes);
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  CHECK(relative_distance(parts, whole) <= 1e-5);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    CHECK(relative_distance(runner.gradient(runner.names()[i]), gradients[i]) <= 1e-4);
+  }
+}
+
+TEST_CASE("Another place in the batch, another step and another site draw other masks") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  const bool embedding = GENERATE(true, false);
+  const ModelConfig config = embedding ? dropping(0.5f, 0.0f) : dropping(0.0f, 0.5f);
+  const Model model = build_model(config);
+  UnitRunner runner(model, DType::f32, DType::f32);
+  runner.initialize(seed);
+  HostBatch batch = random_batch(config, 2, 7, seed);
+  const std::vector<float> losses = runner.train(batch, 1.0f);
+  batch.first_sample = 1;
+  CHECK(relative_distance(runner.train(batch, 1.0f), losses) > 1e-2);
+  batch.first_sample = 0;
+  runner.rng.sequence += 1000;
+  CHECK(relative_distance(runner.train(batch, 1.0f), losses) > 1e-2);
+}
+
+TEST_CASE("Evaluation drops nothing") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  const ModelConfig config = dropping(0.3f, 0.3f);
+  const HostBatch batch = random_batch(config, 2, 7, seed);
+  const Model with = build_model(config);
+  const Model without = build_model(tiny_model("gpt2"));
+  UnitRunner dropped(with, DType::f32, DType::f32);
+  UnitRunner kept(without, DType::f32, DType::f32);
+  dropped.initialize(seed);
+  kept.initialize(seed);
+  CHECK(dropped.evaluate(batch) == kept.evaluate(batch));
+  CHECK(dropped.train(batch, 1.0f) != kept.train(batch, 1.0f));
+}
+
+TEST_CASE("Gradients go through the masks that the forward pass drew") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  const ModelConfig config = dropping(0.3f, 0.3f);
+  const Model model = build_model(config);
+  UnitRunner runner(model, DType::f32, DType::f32);
+  runner.initialize(seed);
+  const HostBatch batch = random_batch(config, 2, 5, seed);
+  const auto loss = [&] {
+    double total = 0.0;
+    for (const float x : runner.train(batch, 1.0f)) total += static_cast<double>(x);
+    return total;
+  };
+  for (const std::string& name : runner.names()) {
+    const double here = loss();
+    const std::vector<float> start = runner.parameter(name);
+    const std::vector<float> gradient = runner.gradient(name);
+    double squared = 0.0;
+    for (const float g : gradient) squared += static_cast<double>(g) * static_cast<double>(g);
+    const double step = 1e-2 / std::sqrt(squared);  // the loss moves by 0.02 times the norm
+    std::vector<float> ahead = start;
+    std::vector<float> behind = start;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      ahead[i] += static_cast<float>(step) * gradient[i];
+      behind[i] -= static_cast<float>(step) * gradient[i];
+    }
+    runner.set_parameter(name, ahead);
+    const double above = loss();
+    runner.set_parameter(name, behind);
+    const double below = loss();
+    runner.set_parameter(name, start);
+    CAPTURE(name);
+    CHECK(std::abs(above - below - 2.0 * step * squared) <=
+          2e-2 * 2.0 * step * squared + 1e-6 * here);
+  }
+}
+
+}  // namespace
+}  // namespace sherd::testing
