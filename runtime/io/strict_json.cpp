@@ -39,6 +39,15 @@ class Watcher {
   std::vector<std::unordered_set<std::string>> keys_;
 };
 
+/// Messages quote what they found, which may be megabytes of it.
+std::string cut(std::string text) {
+  constexpr std::size_t kLongest = 300;
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;  // not inside a character
+  return text.substr(0, end) + "...";
+}
+
 }  // namespace
 
 nlohmann::json parse_strict_json(std::string_view text, const std::string& what, int max_depth) {
@@ -49,14 +58,10 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& what,
           return watcher(depth, event, parsed);
         });
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: {}", what, error.what()));
+    throw DataError(fmt::format("{}: {}", what, cut(error.what())));
   }
 }
 
-std::string excerpt(const nlohmann::json& value) {
-  constexpr std::size_t kLongest = 100;
-  std::string text = value.dump();
-  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
-}
+std::string excerpt(const nlohmann::json& value) { return cut(value.dump()); }
 
 }  // namespace sherd
