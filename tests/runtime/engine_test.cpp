@@ -1,0 +1,108 @@
+#include "runtime/engine.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+
+#include "collectives/solo.h"
+#include "core/error.h"
+#include "models/build.h"
+#include "tests/models/tiny_models.h"
+#include "tests/runtime/training.h"
+
+using namespace sherd;
+using namespace sherd::testing;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("Training makes the loss fall, for every model") {
+  const std::string name = GENERATE(from_range(tiny_model_names()));
+  CAPTURE(name);
+  TrainingCase training = training_case(name);
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.plan.rounds = 1;
+  options.gradient_clipping = 0.0;
+  options.largest_micro_batch = {4, name == "mlp" ? 1 : 7};
+  options.labels_per_step = 4 * options.largest_micro_batch.sequence;
+  Engine engine(build_model(training.model), options, solo);
+  HostBatch batch = random_batch(training.model, 4, 7, 3);
+  const MicroBatch micro = view_of(batch);
+  const double before = engine.step({&micro, 1}).loss;
+  double after = before;
+  for (int step = 0; step < 40; ++step) after = engine.step({&micro, 1}).loss;
+  CHECK(std::isfinite(after));
+  CHECK(after < 0.6 * before);
+  CHECK(engine.applied_steps() == 41);
+}
+
+TEST_CASE("In exact mode the cut into micro-batches of a step's ranks and options change no bit") {
+  const std::string name = GENERATE(from_range(tiny_model_names()));
+  CAPTURE(name);
+  TrainingCase training = training_case(name);
+  training.options.plan.exact = true;
+  const Trained reference = train_alone(training);
+  REQUIRE(reference.steps.back().applied);
+  SECTION("recompute") {
+    training.options.plan.recompute.assign(build_model(training.model).units.size(), true);
+    CHECK(train_alone(training).parameters == reference.parameters);
+  }
+  SECTION("random pauses on every stream") {
+    training.options.delays = {200, 5};
+    CHECK(train_alone(training).parameters == reference.parameters);
+  }
+  SECTION("the same run again") { CHECK(train_alone(training).parameters == reference.parameters); }
+  SECTION("fast mode agrees to rounding") {
+    training.options.plan.exact = false;
+    CHECK(distance(train_alone(training), reference) < 1e-5);
+  }
+}
+
+TEST_CASE("The predicted peak is what the engine takes, and a step takes no more") {
+  TrainingCase training = training_case("llama");
+  training.options.plan.exact = GENERATE(false, true);
+  training.options.plan.compute = GENERATE(DType::f32, DType::bf16, DType::f16);
+  training.options.plan.wire = training.options.plan.compute;
+  const Trained trained = train_alone(training);
+  CHECK(trained.measured_peak_bytes == trained.predicted_peak_bytes);
+}
+
+TEST_CASE("Half precision trains like single precision, within its rounding") {
+  TrainingCase training = training_case(GENERATE("mlp", "llama", "gpt2"));
+  training.options.plan.compute = GENERATE(DType::bf16, DType::f16);
+  training.options.plan.wire = training.options.plan.compute;
+  training.options.loss_scale.initial_scale_power = 8;
+  const Trained half = train_alone(training);
+  training.options.plan.compute = training.options.plan.wire = DType::f32;
+  const Trained single = train_alone(training);
+  REQUIRE(half.steps.size() == single.steps.size());
+  for (std::size_t s = 0; s < half.steps.size(); ++s) {
+    CHECK(half.steps[s].applied);
+    CHECK(std::abs(half.steps[s].loss - single.steps[s].loss) < 0.03 * single.steps[s].loss);
+  }
+}
+
+TEST_CASE("A step of no labels is skipped and changes nothing") {
+  TrainingCase training = training_case("llama");
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.largest_micro_batch = {2, 7};
+  options.labels_per_step = 14;
+  Engine engine(build_model(training.model), options, solo);
+  const StepResult result = engine.step({});
+  CHECK_FALSE(result.applied);
+  CHECK_THAT(result.skipped_because, ContainsSubstring("no rank had a label"));
+  CHECK(engine.applied_steps() == 0);
+}
+
+TEST_CASE("More micro-batches than the plan has are refused") {
+  TrainingCase training = training_case("mlp");
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.largest_micro_batch = {2, 1};
+  options.labels_per_step = 2;
+  Engine engine(build_model(training.model), options, solo);
+  const std::vector<MicroBatch> two(2);
+  CHECK_THROWS_WITH(engine.step(two), ContainsSubstring("1 micro-batches a step, got 2"));
+}
