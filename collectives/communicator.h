@@ -17,9 +17,9 @@ enum class ReduceOp { sum, min, max };
 /// Collectives over a fixed set of ranks, enqueued on a stream and executed in its order. All ranks
 /// enqueue the same operations in the same order on one communicator; operations of different
 /// communicators may overlap. Buffers must stay untouched until the operation has run. Float sums
-/// are made in f32 in rank order 0 … size-1, whatever the wire dtype, so all backends on which all ranks share a node agree bit
-/// for bit; integer sums are exact. Errors of an operation (a peer is lost, late, or runs another
-/// operation) are CommunicationErrors thrown by the stream.
+/// are made in f32 in rank order 0 … size-1, whatever the wire dtype, so all backends on which all
+/// ranks share a node agree bit for bit; integer sums are exact. Errors of an operation (a peer is
+/// lost, late, or runs another operation) are CommunicationErrors thrown by the stream.
 class Communicator {
  public:
   Communicator() = default;
@@ -32,12 +32,13 @@ class Communicator {
   /// "mpi (shared window)", for people.
   virtual std::string description() const = 0;
 
-  /// Collective on the host: the ranks with equal `color` form a communicator, ordered by `key`.
+  /// Collective on the host: the ranks with equal `color` (0 or above) form a communicator, ordered
+  /// by `key`, then by rank.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
 
-  /// Memory from which this communicator (and its splits) can send and receive without staging;
-  /// lives as long as the root communicator. Any other memory works too. Taking and giving back a
-  /// Buffer is collective.
+  /// Memory from which this communicator, its root and their splits can send and receive without
+  /// staging. Any other memory works too. Taking is collective over the ranks of the root
+  /// communicator, each with a number of bytes above 0 of its own; giving back is local.
   virtual Memory& memory() = 0;
 
   /// out[ranges[r]] = what rank r passed as `own` (ranges[r].numel elements), for all r. ranges are
@@ -51,13 +52,15 @@ class Communicator {
   virtual void reduce_scatter(const Tensor& in, const Tensor& own, std::span<const Shard> ranges,
                               Stream& stream) = 0;
 
-  /// x = op over ranks, in place, the same bits on every rank. f32, f64, bf16, f16, i32, i64.
+  /// x = op over ranks, in place, the same bits on every rank. f32, f64, bf16, f16, i32, i64. The
+  /// min or max of floats is NaN where one of them is.
   virtual void all_reduce(const Tensor& x, ReduceOp op, Stream& stream) = 0;
 
   /// x on every rank becomes root's.
   virtual void broadcast(const Tensor& x, int root, Stream& stream) = 0;
 
-  /// Point to point, matched in order for each pair; do not overlap with collectives of this communicator out of order.
+  /// Point to point, matched in order for each pair; do not overlap with collectives of this
+  /// communicator out of order.
   virtual void send(const Tensor& x, int to, Stream& stream) = 0;
   virtual void recv(const Tensor& x, int from, Stream& stream) = 0;
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "collectives/mpi.h"
+
+namespace sherd::test {
+
+/// The MPI session of this test binary; tests/dist_main.cpp sets it before the first case.
+MpiSession& mpi_session();
+
+/// Collective: a new communicator of all ranks that waits for a late rank no longer than a test
+/// may. Make it inside the case, so that an assertion that fails on one rank destroys it there:
+/// that tells the others, and their collectives fail at once.
+std::unique_ptr<Communicator> make_world(MpiOptions options = {.timeout_seconds = 60});
+
+}  // namespace sherd::test
