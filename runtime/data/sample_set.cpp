@@ -42,9 +42,6 @@ SampleSplit split_samples(const Dataset& dataset, double validation_fraction) {
   require(validation_fraction == 0.0 || share(dataset.size()) > 0,
           "data.validation_fraction {} of {} samples is less than one sample; give at least {:.4g}",
           validation_fraction, dataset.size(), 1.0 / static_cast<double>(dataset.size()));
-  require(share(dataset.size()) < dataset.size(),
-          "data.validation_fraction {} of {} samples leaves none to train on", validation_fraction,
-          dataset.size());
   std::vector<Shard> train;
   std::vector<Shard> validation;
   std::int64_t begin = 0;

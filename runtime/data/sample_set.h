@@ -40,7 +40,8 @@ struct SampleSplit {
 SampleSet all_samples(const Dataset& dataset);
 /// The last samples of each file become the validation set: floor(fraction * size) in all, spread
 /// so that each file gives its share to within one sample. Whole ranges, so no training window lies
-/// between two of validation. Throws ArgumentError when either side would be empty.
+/// between two of validation; at least one stays to train on. Throws ArgumentError for a fraction
+/// outside [0, 1), and for one above 0 that holds out no sample.
 SampleSplit split_samples(const Dataset& dataset, double validation_fraction);
 
 }  // namespace sherd
