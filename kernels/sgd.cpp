@@ -54,8 +54,8 @@ void momentum_range(const MasterView<T> p, const float* gradient, float* buffer,
 
 void check_momentum(const OperandCheck& check, const Tensor& momentum, const SgdSpec& spec,
                     std::int64_t n) {
-  require(momentum.defined() == (spec.momentum != 0.0), "SGD with momentum {} {} a momentum tensor",
-          spec.momentum, spec.momentum != 0.0 ? "needs" : "takes no");
+  require(momentum.defined() == (spec.momentum != 0.0), "SGD with momentum {} {} momentum tensor",
+          spec.momentum, spec.momentum != 0.0 ? "needs a" : "takes no");
   require(!spec.nesterov || (spec.momentum > 0.0 && spec.dampening == 0.0),
           "Nesterov's SGD needs a momentum above 0 and no dampening, got momentum {}, dampening {}",
           spec.momentum, spec.dampening);
