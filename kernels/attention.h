@@ -15,10 +15,10 @@ struct AttentionSpec {
   float scale = 1.0f;  ///< on q·k, usually 1 / sqrt(D)
 };
 
-/// out [B, T, heads, D] = softmax(scale q kᵀ) v; lse [B, heads, T] f32 is the log-sum-exp per query, for
-/// the backward pass. mask [B, T] i32 (1 = a real token, 0 = padding that no query reads) or
-/// undefined; a query that may read nothing gives zero, and lse = -inf. Works on tiles of queries and keys (Dao
-/// et al. 2022), so no T x T matrix is ever held.
+/// out [B, T, heads, D] = softmax(scale q kᵀ) v; lse [B, heads, T] f32 is the log-sum-exp per
+/// query, for the backward pass. mask [B, T] i32 (1 = a real token, 0 = padding that no query
+/// reads) or undefined; a query that may read nothing gives zero, and lse = -inf. Works on tiles of
+/// queries and keys (Dao et al. 2022), so no T x T matrix is ever held.
 void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out, const Tensor& lse,
                        const AttentionSpec& spec, Stream& stream);
 

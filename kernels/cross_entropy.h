@@ -6,9 +6,9 @@
 
 namespace sherd {
 
-/// losses[n] = logsumexp(logits[n]) - logits[n, labels[n]], and 0 where the label is ignored. logits
-/// [N, V] float dtype, labels [N] i32, losses [N] f32. Rows are read in chunks of the vocabulary. A label outside
-/// [0, V) that is not ignored is a DataError thrown by the stream.
+/// losses[n] = logsumexp(logits[n]) - logits[n, labels[n]], and 0 where the label is ignored.
+/// logits [N, V] float dtype, labels [N] i32, losses [N] f32. Rows are read in chunks of the
+/// vocabulary. A label outside [0, V) that is not ignored is a DataError thrown by the stream.
 void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
                            Stream& stream);
 

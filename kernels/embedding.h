@@ -14,8 +14,8 @@ namespace sherd {
 void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& out,
                        Accumulate accumulate, Stream& stream);
 
-/// dtable[tokens[i]] += dout[i], summed in token order for every row; rows no token names become zero
-/// unless accumulating. dtable is of dout's dtype or f32.
+/// dtable[tokens[i]] += dout[i], summed in token order for every row; rows no token names become
+/// zero unless accumulating. dtable is of dout's dtype or f32.
 void embedding_backward(const Tensor& tokens, const Tensor& dout, const Tensor& dtable,
                         Accumulate accumulate, Stream& stream);
 

@@ -12,7 +12,8 @@ void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const Tensor& mean, const Tensor& rstd, float epsilon, Stream& stream);
 
 /// Gradients of layer_norm_forward. dx (overwritten, or added to when `dx_accumulate`: the residual
-/// path is then already there) may alias dy only when overwritten. dweight, dbias are of x's dtype or f32.
+/// path is then already there) may alias dy only when overwritten. dweight, dbias are of x's dtype
+/// or f32.
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                          const Tensor& mean, const Tensor& rstd, const Tensor& dx,
                          Accumulate dx_accumulate, const Tensor& dweight, const Tensor& dbias,

@@ -10,18 +10,18 @@ namespace sherd {
 /// `in_out` is [K, N] (GPT-2's Conv1D).
 enum class WeightLayout { out_in, in_out };
 
-/// y = x · wᵀ + bias. x [M, K], w by `layout`, bias [N] or undefined, y [M, N]; leading dimensions of
-/// x and y may be more than one ([B, T, K]). x, w, bias and y share a float dtype. Products go to
-/// CBLAS over tiles fixed by the shape, so the bits do not depend on the number of threads.
+/// y = x · wᵀ + bias. x [M, K], w by `layout`, bias [N] or undefined, y [M, N]; leading dimensions
+/// of x and y may be more than one ([B, T, K]). x, w, bias and y share a float dtype. Products go
+/// to CBLAS over tiles fixed by the shape, so the bits do not depend on the number of threads.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
                     WeightLayout layout, Stream& stream);
 
 /// dx = dy · w. dy [M, N], w by `layout`, dx [M, K]; dtypes as in linear_forward.
-void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx,
-                           WeightLayout layout, Accumulate accumulate, Stream& stream);
+void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, WeightLayout layout,
+                           Accumulate accumulate, Stream& stream);
 
-/// dw = dyᵀ · x (in `layout`). x [M, K] and dy [M, N] share a dtype; dw is of that dtype or f32. With M = 0 dw
-/// becomes zero (or is left alone when accumulating).
+/// dw = dyᵀ · x (in `layout`). x [M, K] and dy [M, N] share a dtype; dw is of that dtype or f32.
+/// With M = 0 dw becomes zero (or is left alone when accumulating).
 void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
                             WeightLayout layout, Accumulate accumulate, Stream& stream);
 

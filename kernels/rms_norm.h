@@ -7,8 +7,8 @@
 namespace sherd {
 
 /// y = x * rstd * weight, rstd = 1 / sqrt(mean(x²) + epsilon), over the last dimension (Zhang &
-/// Sennrich 2019). x, y [..., C], weight [C]; rstd [rows] f32 is written for the backward pass. y may
-/// alias x.
+/// Sennrich 2019). x, y [..., C], weight [C]; rstd [rows] f32 is written for the backward pass. y
+/// may alias x.
 void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
                       float epsilon, Stream& stream);
 
@@ -19,8 +19,8 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
                        Accumulate weight_accumulate, Stream& stream);
 
 /// RMS norm of each head of a packed qkv tensor (QK-norm of Qwen3), in place. qkv [B, T, S, D]; the
-/// heads [first_head, first_head + heads) of S are normalised with weight [D]; `rstd` [B*T*heads] f32
-/// and `saved` [B*T, heads, D] (the un-normalised heads, qkv's dtype) are written.
+/// heads [first_head, first_head + heads) of S are normalised with weight [D]; `rstd` [B*T*heads]
+/// f32 and `saved` [B*T, heads, D] (the un-normalised heads, qkv's dtype) are written.
 void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tensor& weight,
                        const Tensor& saved, const Tensor& rstd, float epsilon, Stream& stream);
 
