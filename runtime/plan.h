@@ -17,7 +17,7 @@ namespace sherd {
 /// and how communication runs ahead of or behind the computation.
 struct PlanOptions {
   int world = 1;
-  int group_size = 1;    ///< ranks that share one copy; world / group_size replicas
+  int group_size = 0;    ///< ranks that share one copy (0: all); world / group_size replicas
   int stage = 0;         ///< ZeRO stage 0-3: what is sharded inside a group
   int rounds = 1;        ///< micro-batches per step of the rank that has most
   int prefetch = 1;      ///< gathers start this many uses before they are needed

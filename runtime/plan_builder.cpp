@@ -101,6 +101,7 @@ PlanOptions normalised(const PlanInput& input, PlanOptions options) {
           "bursts have at least 1 member, got {} and {}", options.gather_burst,
           options.reduce_burst);
   require(options.reduce_depth >= 1, "reduce depth is at least 1, got {}", options.reduce_depth);
+  if (options.group_size == 0) options.group_size = options.world;
   require(options.group_size >= 1 && options.world % options.group_size == 0,
           "shard groups of {} ranks don't divide {} ranks", options.group_size, options.world);
   require(options.group_size == input.layout->group_size(),
