@@ -6,6 +6,7 @@
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
+#include "runtime/config/model_json.h"
 
 namespace sherd {
 namespace {
@@ -55,6 +56,12 @@ void check_llama(const ModelConfig& config) {
           config.num_attention_heads, config.num_key_value_heads);
   require(config.head_dim > 0 && config.head_dim % 2 == 0,
           "head_dim must be even, because rotary embedding turns pairs; got {}", config.head_dim);
+  require(config.attention_bias == (config.model_type == "qwen2"),
+          "biases of q, k and v are what makes a qwen2; got model_type {} with attention_bias {}",
+          config.model_type, config.attention_bias);
+  require(config.qk_norm == (config.model_type == "qwen3"),
+          "norms of the q and k heads are what makes a qwen3; got model_type {} with qk_norm {}",
+          config.model_type, config.qk_norm);
   require(config.activation == Activation::silu,
           "hidden_act of a {} must be \"silu\" (its MLP is SwiGLU)", config.model_type);
   require(config.embedding_dropout == 0.0f && config.residual_dropout == 0.0f,
@@ -140,6 +147,7 @@ std::string describe(const ModelConfig& config, const Model& model) {
 Model build_model(const ModelConfig& config) {
   Model model = build_units(config);
   model.description = describe(config, model);
+  model.config_json = model_config_json(config, DType::f32);
   return model;
 }
 

@@ -77,9 +77,8 @@ class CausalLmHead final : public Unit {
   void backward(const BackwardContext& context) const override {
     const DType compute = context.input.dtype();
     const std::int64_t rows = context.batch.shape.tokens();
-    const Tensor& dweight = context.gradients[parameters_.size() - 1];
-    const std::int64_t chunk =
-        backward_chunk_rows(rows, compute, dweight.defined() ? dweight.dtype() : DType::f32);
+    const DType gradient = context.gradients[parameters_.size() - 1].dtype();
+    const std::int64_t chunk = backward_chunk_rows(rows, compute, gradient);
     Workspace workspace(context.workspace);
     const Scratch s = scratch(workspace, compute, chunk, false);
     BackwardContext chunk_context = context;

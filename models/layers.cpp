@@ -64,16 +64,11 @@ void LinearLayer::forward(std::span<const Tensor> parameters, const Tensor& x, c
 
 void LinearLayer::backward_parameters(const BackwardContext& context, const Tensor& x,
                                       const Tensor& dy) const {
-  const Tensor& dweight = context.gradients[weight_];
-  if (dweight.defined()) {
-    linear_backward_weight(as_rows(x), as_rows(dy), dweight, layout_, context.accumulate[weight_],
-                           context.stream);
-  }
+  linear_backward_weight(as_rows(x), as_rows(dy), context.gradients[weight_], layout_,
+                         context.accumulate[weight_], context.stream);
   if (!has_bias_) return;
-  const Tensor& dbias = context.gradients[weight_ + 1];
-  if (dbias.defined()) {
-    bias_backward(as_rows(dy), dbias, context.accumulate[weight_ + 1], context.stream);
-  }
+  bias_backward(as_rows(dy), context.gradients[weight_ + 1], context.accumulate[weight_ + 1],
+                context.stream);
 }
 
 void LinearLayer::backward_input(const BackwardContext& context, const Tensor& dy,

@@ -115,11 +115,6 @@ LinearSpec gate_up_projection(const ModelConfig& config, const std::string& pref
                     {{prefix + "gate_proj", d.inner}, {prefix + "up_proj", d.inner}});
 }
 
-/// Llama and Qwen3 mean all four projections by attention_bias; Qwen2 has it on q, k and v alone.
-bool output_bias(const ModelConfig& config) {
-  return config.attention_bias && config.model_type != "qwen2";
-}
-
 std::optional<HeadNorm> head_norm(const ModelConfig& config, const std::string& name,
                                   int first_head, int heads,
                                   std::vector<ParameterSpec>& parameters) {
@@ -142,8 +137,7 @@ class LlamaBlock final : public Unit {
         qkv_proj_(qkv_projection(config, prefix + "self_attn."), parameters_),
         q_norm_(head_norm(config, prefix + "self_attn.q_norm", 0, d_.heads, parameters_)),
         k_norm_(head_norm(config, prefix + "self_attn.k_norm", d_.heads, d_.kv_heads, parameters_)),
-        o_proj_(projection(config, prefix + "self_attn.o_proj", d_.query_width(), d_.hidden,
-                           output_bias(config)),
+        o_proj_(projection(config, prefix + "self_attn.o_proj", d_.query_width(), d_.hidden),
                 parameters_),
         post_attention_norm_(NormKind::rms, prefix + "post_attention_layernorm", d_.hidden,
                              config.norm_epsilon, parameters_),

@@ -57,14 +57,12 @@ class TokenEmbedding final : public Unit {
       drop(dy, masked, context.batch, context.rng, context.stream);
       dy = masked;
     }
-    if (has_positions() && context.gradients[kPositions].defined()) {
+    if (has_positions()) {
       position_backward(dy, context.gradients[kPositions], context.accumulate[kPositions],
                         context.stream);
     }
-    if (context.gradients[kTable].defined()) {
-      embedding_backward(context.batch.inputs, dy, context.gradients[kTable],
-                         context.accumulate[kTable], context.stream);
-    }
+    embedding_backward(context.batch.inputs, dy, context.gradients[kTable],
+                       context.accumulate[kTable], context.stream);
   }
 
   /// A lookup multiplies nothing.

@@ -94,16 +94,16 @@ TEST_CASE("A Llama's fused parameters are made of the folder's parts") {
   CHECK(specs.at("lm_head.weight").tied_to.empty());
 }
 
-TEST_CASE("Bias and QK-norm follow the keys of each architecture") {
-  ModelConfig llama = tiny_model("llama");
-  CHECK(!parameters_of(build_model(llama)).contains("model.layers.0.self_attn.qkv_proj.bias"));
-  llama.attention_bias = true;  // Llama's own key means all four projections
-  const auto biased = parameters_of(build_model(llama));
-  CHECK(biased.contains("model.layers.0.self_attn.qkv_proj.bias"));
-  CHECK(biased.contains("model.layers.0.self_attn.o_proj.bias"));
-  const auto qwen3 = parameters_of(build_model(tiny_model("qwen3")));
-  CHECK(qwen3.at("model.layers.0.self_attn.q_norm.weight").shape == Shape{6});
-  CHECK(!qwen3.contains("model.layers.0.self_attn.qkv_proj.bias"));
+TEST_CASE("A Qwen3 has QK-norm and no bias") {
+  const auto specs = parameters_of(build_model(tiny_model("qwen3")));
+  CHECK(specs.at("model.layers.0.self_attn.q_norm.weight").shape == Shape{6});
+  CHECK(specs.at("model.layers.0.self_attn.k_norm.weight").shape == Shape{6});
+  CHECK(!specs.contains("model.layers.0.self_attn.qkv_proj.bias"));
+}
+
+TEST_CASE("A model carries the config.json of its folder") {
+  CHECK_THAT(build_model(tiny_model("qwen2")).config_json, ContainsSubstring("Qwen2ForCausalLM"));
+  CHECK_THAT(build_model(tiny_model("mlp")).config_json, ContainsSubstring("layers"));
 }
 
 TEST_CASE("Flops count products and the causal half of attention") {
@@ -142,6 +142,8 @@ TEST_CASE("What is not supported is refused by key") {
   check_refused(changed("llama", [](Config& c) { c.head_dim = 5; }), "head_dim");
   check_refused(changed("llama", [](Config& c) { c.num_attention_heads = 0; }),
                 "num_attention_heads");
+  check_refused(changed("llama", [](Config& c) { c.attention_bias = true; }), "attention_bias");
+  check_refused(changed("llama", [](Config& c) { c.qk_norm = true; }), "qk_norm");
   check_refused(changed("qwen2", [](Config& c) { c.num_key_value_heads = 3; }), "multiple");
   check_refused(changed("qwen3", [](Config& c) { c.activation = Activation::relu; }), "silu");
 }

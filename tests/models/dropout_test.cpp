@@ -1,9 +1,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <cmath>
 #include <random>
 
 #include "models/build.h"
+#include "tests/models/slopes.h"
 #include "tests/models/tiny_models.h"
 #include "tests/models/unit_runner.h"
 
@@ -78,33 +78,7 @@ TEST_CASE("Gradients go through the masks that the forward pass drew") {
   UnitRunner runner(model, DType::f32, DType::f32);
   runner.initialize(seed);
   const HostBatch batch = random_batch(config, 2, 5, seed);
-  const auto loss = [&] {
-    double total = 0.0;
-    for (const float x : runner.train(batch, 1.0f)) total += static_cast<double>(x);
-    return total;
-  };
-  for (const std::string& name : runner.names()) {
-    const double here = loss();
-    const std::vector<float> start = runner.parameter(name);
-    const std::vector<float> gradient = runner.gradient(name);
-    double squared = 0.0;
-    for (const float g : gradient) squared += static_cast<double>(g) * static_cast<double>(g);
-    const double step = 1e-2 / std::sqrt(squared);  // the loss moves by 0.02 times the norm
-    std::vector<float> ahead = start;
-    std::vector<float> behind = start;
-    for (std::size_t i = 0; i < start.size(); ++i) {
-      ahead[i] += static_cast<float>(step) * gradient[i];
-      behind[i] -= static_cast<float>(step) * gradient[i];
-    }
-    runner.set_parameter(name, ahead);
-    const double above = loss();
-    runner.set_parameter(name, behind);
-    const double below = loss();
-    runner.set_parameter(name, start);
-    CAPTURE(name);
-    CHECK(std::abs(above - below - 2.0 * step * squared) <=
-          2e-2 * 2.0 * step * squared + 1e-6 * here);
-  }
+  check_slopes(runner, batch, seed);
 }
 
 }  // namespace

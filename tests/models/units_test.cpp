@@ -7,6 +7,7 @@
 #include <random>
 
 #include "models/build.h"
+#include "tests/models/slopes.h"
 #include "tests/models/tiny_models.h"
 #include "tests/models/unit_runner.h"
 
@@ -81,7 +82,7 @@ TEST_CASE("The gradients of a batch are the sum of its samples'") {
         sum(runner.train(batch.samples(i, 1), 0.25f, i == 0 ? Accumulate::no : Accumulate::yes));
   }
   CHECK(std::abs(parts_loss - loss) <= 1e-5 * loss);
-  CHECK(relative_distance(all_gradients(runner), whole) <= 1e-5);
+  CHECK(relative_distance(all_gradients(runner), whole) <= 1e-4);
 }
 
 TEST_CASE("A micro-batch without samples makes zero gradients, or adds nothing") {
@@ -107,36 +108,6 @@ TEST_CASE("A micro-batch without samples makes zero gradients, or adds nothing")
   CHECK(runner.evaluate(nothing, /*keep_logits=*/true).empty());
 }
 
-/// The loss's slope along a random direction of one parameter, by central differences and as the
-/// gradient has it.
-void check_slope(UnitRunner& runner, const HostBatch& batch, const std::string& name,
-                 std::uint64_t seed) {
-  const std::vector<float> start = runner.parameter(name);
-  const std::vector<float> gradient = runner.gradient(name);
-  const double step = 2e-3;
-  double slope = 0.0;
-  double gradient_norm = 0.0;
-  std::vector<float> ahead = start;
-  std::vector<float> behind = start;
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    const double direction = normal({seed, 99}, i);
-    ahead[i] += static_cast<float>(step * direction);
-    behind[i] -= static_cast<float>(step * direction);
-    const double moved = static_cast<double>(ahead[i]) - static_cast<double>(behind[i]);
-    slope += static_cast<double>(gradient[i]) * moved;
-    gradient_norm += static_cast<double>(gradient[i]) * static_cast<double>(gradient[i]);
-  }
-  runner.set_parameter(name, ahead);
-  const double above = sum(runner.evaluate(batch));
-  runner.set_parameter(name, behind);
-  const double below = sum(runner.evaluate(batch));
-  runner.set_parameter(name, start);
-  // Rounding of the losses, a few units in the last place each, and curvature.
-  const double noise = 1e-6 * above + 2e-2 * step * std::sqrt(gradient_norm);
-  CAPTURE(name);
-  CHECK(std::abs(above - below - slope) <= noise);
-}
-
 TEST_CASE("Gradients are the slopes of the loss") {
   const std::string name = any_model();
   const std::uint64_t seed = fresh_seed();
@@ -147,8 +118,7 @@ TEST_CASE("Gradients are the slopes of the loss") {
   UnitRunner runner(model, DType::f32, DType::f32);
   runner.initialize(seed);
   const HostBatch batch = random_batch(config, 2, 5, seed);
-  runner.train(batch, 1.0f);
-  for (const std::string& parameter : runner.names()) check_slope(runner, batch, parameter, seed);
+  check_slopes(runner, batch, seed);
 }
 
 TEST_CASE("Logits are those that the losses come from") {
@@ -195,7 +165,7 @@ TEST_CASE("Padding in front of a sample changes none of its losses") {
   const std::vector<float> gradients = all_gradients(runner);
   const std::vector<float> losses = runner.train(padded, 1.0f);
   CHECK(relative_distance({losses.begin() + padding, losses.end()}, expected) <= 1e-5);
-  CHECK(relative_distance(all_gradients(runner), gradients) <= 1e-5);
+  CHECK(relative_distance(all_gradients(runner), gradients) <= 1e-4);
 }
 
 }  // namespace
