@@ -1,0 +1,176 @@
+#include "apps/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "apps/config_command.h"
+#include "apps/generate.h"
+#include "apps/plan.h"
+#include "apps/train.h"
+#include "apps/version.h"
+
+namespace sherd {
+namespace {
+
+/// Where options are parsed into; what is run copies its own.
+struct Arguments {
+  TrainCommand train;
+  PlanCommand plan;
+  ConfigShowCommand show;
+  std::string import_path;
+  GenerateCommand generate;
+  bool version = false;
+  bool json = false;
+};
+
+void add_run_source(CLI::App& app, RunSource& source) {
+  app.add_option("run_file", source.path, "the run file")->required()->type_name("RUN.json");
+  app.add_option("--set", source.overrides, "set a key, over what the files say; repeatable")
+      ->type_name("KEY=JSON")
+      ->allow_extra_args(false);
+  app.add_option("--deepspeed", source.deepspeed, "a DeepSpeed file with engine keys")
+      ->type_name("DS.json");
+}
+
+void add_train(CLI::App& app, Arguments& all, Command& command) {
+  add_run_source(app, all.train.source);
+  app.add_option("--resume", all.train.resume, "not there yet: refused");
+  app.callback([&] {
+    command.as_a_rank = [train = all.train](MpiSession& session) {
+      return train_command(train, session);
+    };
+  });
+}
+
+void add_plan(CLI::App& app, Arguments& all, Command& command) {
+  PlanCommand& plan = all.plan;
+  add_run_source(app, plan.source);
+  app.add_option("--ranks", plan.ranks, "how many ranks to plan for")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--device-memory", plan.device_memory,
+                 "what devices hold: one size, or one per rank between commas; says what to change "
+                 "when the run does not fit")
+      ->type_name("SIZE[,SIZE…]");
+  app.add_option_function<std::string>(
+         "--format", [&](const std::string& format) { plan.json = format == "json"; },
+         "how to print it")
+      ->type_name("text|json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag("--nodes", plan.nodes, "list the nodes of the plan too");
+  app.callback([&] { command.alone = [plan = all.plan] { return plan_command(plan); }; });
+}
+
+void add_config_show(CLI::App& config, Arguments& all, Command& command) {
+  CLI::App* show = config.add_subcommand("show", "every value of a run, and where it comes from");
+  add_run_source(*show, all.show.source);
+  show->add_option("--ranks", all.show.ranks, "resolve the batch for so many ranks")
+      ->check(CLI::Range(1, 1 << 20));
+  show->add_flag("--json", all.show.json, "as a run file that can be loaded");
+  show->callback([&] { command.alone = [show = all.show] { return config_show_command(show); }; });
+}
+
+void add_config(CLI::App& app, Arguments& all, Command& command) {
+  app.require_subcommand(1);
+  add_config_show(app, all, command);
+  CLI::App* import = app.add_subcommand(
+      "import", "what becomes of each key of a DeepSpeed file: honoured, approximated or refused");
+  import->add_option("file", all.import_path, "the DeepSpeed file")
+      ->required()
+      ->type_name("DS.json");
+  import->callback(
+      [&] { command.alone = [path = all.import_path] { return config_import_command(path);
+};
+}  // namespace
+);
+app.add_subcommand("schema", "the JSON schema of run files, for editors")->callback([&] {
+  command.alone = config_schema_command;
+});
+app.add_subcommand("docs", "the reference of run files, as Markdown")->callback([&] {
+  command.alone = config_docs_command;
+});
+}  // namespace sherd
+
+void add_generate(CLI::App& app, Arguments& all, Command& command) {
+  GenerateCommand& generate = all.generate;
+  app.add_option("folder", generate.folder, "folder of a run or of a model")
+      ->required()
+      ->type_name("RUN_OR_MODEL_FOLDER");
+  app.add_option("--prompt", generate.prompt, "the text to go on from")->required();
+  app.add_option("--tokens", generate.tokens, "how many to make")->capture_default_str();
+  app.add_option("--temperature", generate.sampler.temperature, "0: always the likeliest token")
+      ->capture_default_str();
+  app.add_option("--top-k", generate.sampler.top_k, "draw among so many; 0: all")
+      ->capture_default_str();
+  app.add_option("--seed", generate.sampler.seed, "of the draws")->capture_default_str();
+  app.callback(
+      [&] { command.alone = [generate = all.generate] { return generate_command(generate); }; });
+}
+
+/// All subcommands; `ranked` ones are started on every rank by mpirun.
+struct Entry {
+  const char* name;
+  const char* description;
+  void (*add)(CLI::App&, Arguments&, Command&);
+  bool ranked;
+};
+
+constexpr Entry kEntries[] = {
+    {"train", "train a model: mpirun -np N sherd train RUN.json", add_train, true},
+    {"plan", "what a run takes, to the byte; needs no ranks, GPU or data", add_plan, false},
+    {"config", "look at run files: show, import, schema, docs", add_config, false},
+    {"generate", "sample text from a trained model", add_generate, false},
+};
+
+Command print_command(const std::string& text) {
+  Command command;
+  command.alone = [text] {
+    std::fputs(text.c_str(), stdout);
+    return ExitCode::ok;
+  };
+  return command;
+}
+
+[[noreturn]] void fail(const CLI::App& app, const std::string& message) {
+  std::string name = "sherd";
+  for (const CLI::App* sub = &app; !sub->get_subcommands().empty();) {
+    sub = sub->get_subcommands().front();
+    name += " " + sub->get_name();
+  }
+  throw ArgumentError(fmt::format("{}; see {} --help", message, name));
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv) {
+  Arguments all;
+  Command command;
+  CLI::App app("Trains models that are kept in shards and put together layer by layer.", "sherd");
+  app.add_flag("--version", all.version, "print the version");
+  app.add_flag("--json", all.json, "with --version: as JSON");
+  for (const Entry& entry : kEntries) {
+    entry.add(*app.add_subcommand(entry.name, entry.description), all, command);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return print_command(app.help());
+  } catch (const CLI::ParseError& error) {
+    fail(app, error.what());
+  }
+  if (all.version) return print_command(version_text(all.json) + "\n");
+  if (!command.alone && !command.as_a_rank) fail(app, "a subcommand is missing");
+  return command;
+}
+
+bool names_ranked_command(int argc, const char* const* argv) {
+  return argc > 1 && std::any_of(std::begin(kEntries), std::end(kEntries), [&](const Entry& entry) {
+           return entry.ranked && std::string_view(argv[1]) == entry.name;
+         });
+}
+
+}  // namespace sherd

@@ -1,0 +1,92 @@
+#include "apps/engine_options.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/config/batch.h"
+
+namespace sherd {
+namespace {
+
+std::vector<std::int64_t> unit_sizes(const Model& model) {
+  std::vector<std::int64_t> sizes;
+  for (const auto& unit : model.units) {
+    std::int64_t numel = 0;
+    for (const ParameterSpec& spec : unit->parameters()) {
+      if (spec.tied_to.empty()) numel += spec.shape.numel();
+    }
+    if (numel > 0) sizes.push_back(numel);
+  }
+  return sizes;
+}
+
+void set_communication(const ZeroConfig& zero, const Model& model, PlanOptions& plan) {
+  const std::vector<std::int64_t> sizes = unit_sizes(model);
+  plan.prefetch = zero.prefetch_elements ? units_in_bucket(sizes, *zero.prefetch_elements)
+                                         : zero.prefetch_units;
+  plan.reduce_burst = zero.reduce_bucket_elements
+                          ? units_in_bucket(sizes, *zero.reduce_bucket_elements)
+                          : zero.reduce_burst;
+  plan.gather_burst = zero.gather_burst;
+  plan.reshard_after_forward = zero.reshard_after_forward;
+  if (zero.overlap) return;
+  plan.prefetch = 0;
+  plan.gather_burst = 1;
+  plan.reduce_depth = 1;
+}
+
+/// Weights are given per rank; every group is cut alike.
+std::vector<double> group_weights(const std::vector<double>& weights, int group) {
+  if (weights.empty()) return {};
+  const auto size = static_cast<std::size_t>(group);
+  for (std::size_t r = size; r < weights.size(); ++r) {
+    require(weights[r] == weights[r % size],
+            "placement.shards: rank {} has weight {}, but rank {} of the first shard group has {}; "
+            "every group of {} ranks is cut alike",
+            r, weights[r], r % size, weights[r % size], group);
+  }
+  return {weights.begin(), weights.begin() + group};
+}
+
+}  // namespace
+
+int units_in_bucket(std::span<const std::int64_t> unit_sizes, std::int64_t elements) {
+  if (elements == 0 || unit_sizes.empty()) return 0;
+  std::vector<std::int64_t> sorted(unit_sizes.begin(), unit_sizes.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::int64_t typical = sorted[sorted.size() / 2];
+  const auto units = static_cast<std::int64_t>(sorted.size());
+  const std::int64_t most = std::min<std::int64_t>(units, kMostUnitsInBucket);
+  return static_cast<int>(std::clamp<std::int64_t>(elements / typical, 1, most));
+}
+
+EngineOptions engine_options(const RunConfig& run, const Model& model, int world) {
+  const MicroBatchCut cut =
+      cut_micro_batches(run.batch.train, run.batch.micro, world, run.placement.batch_weights);
+  const bool tokens = model.sample.inputs == SampleSpec::Inputs::tokens;
+  const std::int64_t sequence = tokens ? run.data.sequence_length : 1;
+  EngineOptions options;
+  PlanOptions& plan = options.plan;
+  plan.world = world;
+  plan.group_size = run.zero.shard_group_size == 0 ? world : run.zero.shard_group_size;
+  plan.stage = run.zero.stage;
+  plan.rounds = static_cast<int>(cut.rounds());
+  set_communication(run.zero, model, plan);
+  plan.recompute.assign(model.units.size(), run.recompute);
+  plan.recompute.back() = false;
+  plan.exact = run.exact;
+  plan.compute = run.compute;
+  plan.wire = run.wire.value_or(run.compute);
+  plan.optimizer = run.optimizer;
+  options.shard_weights = group_weights(run.placement.shard_weights, plan.group_size);
+  options.largest_micro_batch = {cut.samples(0), sequence};
+  options.labels_per_step = run.batch.train * sequence;
+  options.schedule = run.schedule;
+  options.loss_scale = run.loss_scale;
+  options.gradient_clipping = run.gradient_clipping;
+  options.seed = run.seed;
+  options.skip_limit = run.skip_limit;
+  return options;
+}
+
+}  // namespace sherd

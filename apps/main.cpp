@@ -1,0 +1,56 @@
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string_view>
+
+#include "apps/agreement.h"
+#include "apps/command_line.h"
+#include "apps/job.h"
+#include "apps/terminal.h"
+
+namespace {
+
+using sherd::Command;
+using sherd::Complaint;
+using sherd::ExitCode;
+using sherd::MpiSession;
+
+/// Of the ranks that all print the same, one does.
+bool speaks() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank == nullptr || std::string_view(rank) == "0";
+}
+
+ExitCode run_alone(const Command& command) {
+  try {
+    return command.alone();
+  } catch (const std::exception& error) {
+    return sherd::report_error(error);
+  }
+}
+
+/// A rank that cannot even read its command line tells the others, who may be able to.
+ExitCode fail_with_the_others(const Complaint& complaint) {
+  return sherd::run_as_rank([&](MpiSession& session) {
+    const auto world = session.world();
+    sherd::share_complaints(*world, complaint);
+    return complaint.code;
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Command command;
+  try {
+    command = sherd::parse_command_line(argc, argv);
+  } catch (const std::exception& error) {
+    if (sherd::is_launched_as_rank() && sherd::names_ranked_command(argc, argv)) {
+      return static_cast<int>(fail_with_the_others(sherd::complaint_about(error)));
+    }
+    if (speaks()) sherd::report_error(error);
+    return static_cast<int>(sherd::complaint_about(error).code);
+  }
+  if (command.as_a_rank) return static_cast<int>(sherd::run_as_rank(command.as_a_rank));
+  return static_cast<int>(run_alone(command));
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "apps/run_source.h"
+#include "core/error.h"
+
+namespace sherd {
+
+struct PlanCommand {
+  RunSource source;
+  int ranks = 1;
+  std::string device_memory;  ///< as given; "": not asked for
+  bool json = false;
+  bool nodes = false;
+};
+
+/// `sherd plan`: prints what a run takes. Throws ArgumentError, after the table and what would
+/// help, when that is more than the devices hold.
+ExitCode plan_command(const PlanCommand& command);
+
+}  // namespace sherd

@@ -1,0 +1,96 @@
+#include "apps/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/quantity.h"
+
+namespace sherd {
+namespace {
+
+constexpr int kColumn = 11;
+
+std::string header_row(std::size_t label_width) {
+  std::string row(label_width, ' ');
+  for (int tag = 0; tag < kMemoryTags; ++tag) {
+    row += fmt::format("  {:>{}}", name_of(static_cast<MemoryTag>(tag)), kColumn);
+  }
+  return row + fmt::format("  {:>{}}\n", "peak", kColumn);
+}
+
+std::string needs_row(const std::string& label, std::size_t label_width, const RankNeeds& needs) {
+  std::string row = fmt::format("{:<{}}", label, label_width);
+  for (const std::int64_t bytes : needs.bytes) {
+    row += fmt::format("  {:>{}}", bytes_text(bytes), kColumn);
+  }
+  return row + fmt::format("  {:>{}}  = {} bytes\n", bytes_text(needs.peak_bytes), kColumn,
+                           needs.peak_bytes);
+}
+
+std::string traffic_row(const std::string& label, const Traffic& traffic) {
+  std::string text = fmt::format(
+      "{} receive{} {} by gathers, {} by reductions", label, label.starts_with("ranks") ? "" : "s",
+      bytes_text(traffic.gather_bytes), bytes_text(traffic.reduce_bytes));
+  if (traffic.replicate_bytes > 0) {
+    text += fmt::format(", {} between groups", bytes_text(traffic.replicate_bytes));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string plan_headline(const RunPlan& plan) {
+  const PlanOptions& options = plan.options;
+  std::string text = fmt::format("stage {} over {} rank{}, {}", options.stage, plan.world,
+                                 plan.world == 1 ? "" : "s", name_of(options.compute));
+  if (options.group_size != plan.world) {
+    text += fmt::format(", shard groups of {}", options.group_size);
+  }
+  if (options.exact) text += ", exact sums";
+  const auto& recompute = options.recompute;
+  if (std::find(recompute.begin(), recompute.end(), true) != recompute.end()) {
+    text += ", blocks recomputed";
+  }
+  return text;
+}
+
+std::string batch_headline(const RunPlan& plan) {
+  const BatchShape& largest = plan.largest_micro_batch;
+  std::string size = std::to_string(largest.samples);
+  if (largest.sequence > 1) size += fmt::format(" × {}", largest.sequence);
+  return fmt::format("{} sample{}, in micro-batches of up to {} and {} round{}", plan.batch.train,
+                     plan.batch.train == 1 ? "" : "s", size, plan.options.rounds,
+                     plan.options.rounds == 1 ? "" : "s");
+}
+
+std::string memory_lines(const RankNeeds& needs) {
+  std::string text;
+  for (int tag = 0; tag < kMemoryTags; ++tag) {
+    text += fmt::format("  {:<12}{:>11}\n", name_of(static_cast<MemoryTag>(tag)),
+                        bytes_text(needs.bytes[static_cast<std::size_t>(tag)]));
+  }
+  return text + fmt::format("  {:<12}{:>11}\n", "peak", bytes_text(needs.peak_bytes));
+}
+
+std::string plan_table(const RunPlan& plan) {
+  std::vector<std::string> labels;
+  std::size_t width = 0;
+  for (const RankNeeds& needs : plan.needs) {
+    labels.push_back(ranks_text(needs.ranks));
+    width = std::max(width, labels.back().size());
+  }
+  std::string text =
+      fmt::format("{}: {}\n{}\n\n", plan.model, plan_headline(plan), batch_headline(plan));
+  text += header_row(width);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    text += needs_row(labels[i], width, plan.needs[i]);
+  }
+  text += "\nper step:\n";
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    text += traffic_row(labels[i], plan.needs[i].traffic);
+  }
+  return text + fmt::format("{} nodes, verified; hash {}\n", plan.node_count, plan.hash);
+}
+
+}  // namespace sherd

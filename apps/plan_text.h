@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "apps/run_plan.h"
+
+namespace sherd {
+
+/// For people: what is planned, a row of bytes by tag for each kind of rank, traffic and hash.
+std::string plan_table(const RunPlan& plan);
+/// The memory of one rank, a line per tag.
+std::string memory_lines(const RankNeeds& needs);
+/// "stage 3 over 4 ranks, f32, exact sums, blocks recomputed"
+std::string plan_headline(const RunPlan& plan);
+/// "16 samples, in micro-batches of up to 4 × 256 and 2 rounds": a step's.
+std::string batch_headline(const RunPlan& plan);
+
+}  // namespace sherd

@@ -1,0 +1,103 @@
+#include "apps/progress.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "apps/quantity.h"
+
+namespace sherd {
+namespace {
+
+constexpr const char* kDim = "\x1b[2m";
+constexpr const char* kYellow = "\x1b[33m";
+constexpr const char* kPlain = "\x1b[0m";
+constexpr const char* kClearToEnd = "\x1b[K";
+
+/// The first `columns` characters of UTF-8 text.
+std::string cut_to(const std::string& text, int columns) {
+  int seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts = (static_cast<unsigned char>(text[i]) & 0xc0u) != 0x80u;
+    if (starts && seen++ == columns) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string progress_line(const StepReport& report, const ProgressOptions& options,
+                          double seconds_left) {
+  const StepResult& result = report.result;
+  std::string line = fmt::format(
+      "step {}/{}  loss {:.4f}  norm {:.3g}  lr {:.2e}  {} {}/s  {:.0f} ms  comm {:.0f} ms",
+      report.step, options.steps, result.loss, result.gradient_norm, result.lr,
+      count_text(static_cast<std::int64_t>(report.tokens_per_s())), options.token_noun,
+      report.step_ms, result.exposed_ms);
+  if (report.validation_loss) line += fmt::format("  val {:.4f}", *report.validation_loss);
+  return line + "  ETA " + duration_text(seconds_left);
+}
+
+Progress::Progress(ProgressOptions options, Terminal terminal)
+    : options_(std::move(options)), terminal_(terminal) {}
+
+Progress::~Progress() {
+  if (line_is_open_) std::fputs("\n", stdout);
+  std::fflush(stdout);
+}
+
+/// At the pace since the first step, which warms everything up.
+double Progress::seconds_left(const StepReport& report) {
+  constexpr double kMsPerS = 1e3;
+  const auto now = std::chrono::steady_clock::now();
+  if (first_step_ == 0) {
+    first_step_ = report.step;
+    first_step_ended_ = now;
+  }
+  const std::chrono::duration<double> passed = now - first_step_ended_;
+  const auto done = static_cast<double>(report.step - first_step_);
+  const double pace = done > 0 ? passed.count() / done : report.step_ms / kMsPerS;
+  return pace * static_cast<double>(options_.steps - report.step);
+}
+
+std::string Progress::skipped_line(const StepReport& report) const {
+  const std::string line = fmt::format("step {}/{} skipped: {}", report.step, options_.steps,
+                                       report.result.skipped_because);
+  return terminal_.has_colours ? kYellow + line + kPlain : line;
+}
+
+void Progress::add(const StepReport& report) {
+  const double left = seconds_left(report);
+  if (!report.result.applied) {
+    say(skipped_line(report));
+    return;
+  }
+  const bool due = report.step % options_.every == 0 || report.step == options_.steps;
+  if (!due && !report.validation_loss) return;
+  const std::string line = progress_line(report, options_, left);
+  if (terminal_.is_terminal && !report.validation_loss) {
+    write_over(line);
+  } else {
+    say(line);
+  }
+}
+
+void Progress::write_over(const std::string& line) {
+  const std::string shown = cut_to(line, terminal_.columns - 1);
+  const bool dim = terminal_.has_colours;
+  const std::string text =
+      fmt::format("\r{}{}{}{}", dim ? kDim : "", shown, dim ? kPlain : "", kClearToEnd);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  line_is_open_ = true;
+}
+
+void Progress::say(const std::string& line) {
+  std::fputs(((line_is_open_ ? std::string("\r") + kClearToEnd : "") + line + "\n").c_str(),
+             stdout);
+  std::fflush(stdout);
+  line_is_open_ = false;
+}
+
+}  // namespace sherd

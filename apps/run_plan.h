@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/run_config.h"
+#include "runtime/engine.h"
+#include "runtime/memory_plan.h"
+#include "runtime/plan.h"
+
+namespace sherd {
+
+/// What each of some ranks takes, the same for all of them.
+struct RankNeeds {
+  std::vector<int> ranks;
+  /// By MemoryTag, at the fullest moment; they add up to peak_bytes. Workspace includes the gaps
+  /// that packing leaves.
+  std::array<std::int64_t, kMemoryTags> bytes{};
+  std::int64_t gap_bytes = 0;
+  std::int64_t peak_bytes = 0;
+  Traffic traffic;
+};
+
+/// A run as its engine will plan it, made and verified without ranks, data or memory.
+struct RunPlan {
+  std::string model;
+  int world = 1;
+  PlanOptions options;
+  BatchConfig batch;
+  BatchShape largest_micro_batch;
+  std::int64_t parameters = 0;
+  std::vector<RankNeeds> needs;  ///< ranks with the same needs together, by their first rank
+  std::int64_t node_count = 0;
+  std::string hash;
+
+  const RankNeeds& needs_of(int rank) const;
+  /// Of the rank that needs most.
+  std::int64_t peak_bytes() const;
+};
+
+/// `nodes`, when not null, receives the list of nodes. Throws ArgumentError.
+RunPlan plan_run(const RunConfig& run, int world, std::string* nodes = nullptr);
+
+}  // namespace sherd

@@ -1,0 +1,24 @@
+#include "apps/step_batches.h"
+
+namespace sherd {
+
+StepBatches::StepBatches(const RunConfig& run, const SampleSet& samples, int rank, int world)
+    : cut_(cut_micro_batches(run.batch.train, run.batch.micro, world, run.placement.batch_weights)),
+      own_(cut_.ranks[static_cast<std::size_t>(rank)]) {
+  if (own_.count == 0) return;
+  reader_.emplace(samples, SampleOrder(samples.size(), run.data.shuffle, run.seed), memory_,
+                  cut_.samples(0), static_cast<int>(own_.count));
+}
+
+std::span<const MicroBatch> StepBatches::read(std::int64_t step) {
+  batches_.clear();
+  for (int i = 0; i < own_.count; ++i) {
+    const std::int64_t first = cut_.first_sample(own_.first + i);
+    const HostBatch batch =
+        reader_->read(i, step * cut_.train + first, cut_.samples(own_.first + i));
+    batches_.push_back({batch.inputs, batch.labels, {}, first});
+  }
+  return batches_;
+}
+
+}  // namespace sherd

@@ -1,0 +1,143 @@
+#include "apps/train.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "apps/agreement.h"
+#include "apps/engine_options.h"
+#include "apps/job.h"
+#include "apps/model_folder.h"
+#include "apps/pretrained_weights.h"
+#include "apps/run_plan.h"
+#include "apps/run_report.h"
+#include "apps/same_config.h"
+#include "apps/start_banner.h"
+#include "apps/step_batches.h"
+#include "apps/stop_signal.h"
+#include "apps/thread_count.h"
+#include "apps/validation.h"
+#include "models/build.h"
+#include "runtime/config/load.h"
+#include "runtime/data/training_data.h"
+#include "runtime/engine.h"
+
+namespace sherd {
+namespace {
+
+LoadedConfig load_config(const TrainCommand& command, int world) {
+  require(command.resume.empty(),
+          "--resume {}: this version writes no checkpoints, so there is none to go on from; start "
+          "without --resume",
+          command.resume);
+  const RunSource& source = command.source;
+  LoadedConfig config = load_run_config(source.path, source.overrides, source.deepspeed);
+  resolve_for_world(config, world);
+  require_trainable(config);
+  return config;
+}
+
+std::unique_ptr<PretrainedWeights> open_weights(const RunConfig& run, const Model& model) {
+  if (run.model.path.empty()) return nullptr;
+  return std::make_unique<PretrainedWeights>(run.model.path, model.units);
+}
+
+std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeights* weights,
+                                     const std::string& thread_warning, bool replaces) {
+  std::vector<std::string> notes;
+  if (weights != nullptr && !weights->unused().empty()) {
+    notes.push_back(
+        fmt::format("{}: no use for {}", weights->folder(), fmt::join(weights->unused(), ", ")));
+  }
+  if (run.checkpoint.every > 0) {
+    notes.push_back(
+        fmt::format("checkpoint.every {}: this version writes no checkpoints; the model "
+                    "is written at the end, and when the run is stopped",
+                    run.checkpoint.every));
+  }
+  if (!thread_warning.empty()) notes.push_back(thread_warning);
+  if (replaces) notes.push_back(run.output + ": replaces what an earlier run left there");
+  return notes;
+}
+
+/// Rank 0 plans the run as its engine will, makes the folder and tells what is about to happen.
+std::unique_ptr<RunReport> start_report(const TrainCommand& command, const LoadedConfig& config,
+                                        const MpiSession& session, StartFacts facts,
+                                        const PretrainedWeights* weights,
+                                        const std::string& thread_warning) {
+  if (session.rank() != 0) return nullptr;
+  std::string nodes;
+  const RunPlan plan = plan_run(config.run, session.size(), &nodes);
+  const bool replaces = make_run_folder(config, plan, nodes);
+  const bool tokens = config.run.model.model_type != "mlp";
+  auto report = std::make_unique<RunReport>(config.run, tokens ? "tok" : "samples");
+  const std::set<std::string> machines(session.hostnames().begin(), session.hostnames().end());
+  facts.machines = static_cast<int>(machines.size());
+  facts.list_deepspeed = !command.source.deepspeed.empty();
+  facts.notes = start_notes(config.run, weights, thread_warning, replaces);
+  report->say(start_banner(config, plan, facts));
+  return report;
+}
+
+/// Trains until the last step, or until a rank is asked to stop; returns that signal, or 0.
+int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, Communicator& world,
+                RunReport* report) {
+  using Clock = std::chrono::steady_clock;
+  StepBatches batches(run, data.train(), world.rank(), world.size());
+  Validation validation(run, data.validation(), world.rank(), world.size());
+  StopAgreement stop(world);
+  for (std::int64_t step = 1; step <= run.steps; ++step) {
+    const auto started = Clock::now();
+    StepReport done;
+    done.step = step;
+    done.result = engine.step(batches.read(step - 1));
+    done.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - started).count();
+    const bool last = step == run.steps;
+    const int signal = last ? 0 : stop.agree();
+    if (validation.is_due(step, last)) done.validation_loss = validation.loss(engine);
+    if (report != nullptr) report->add(done);
+    if (signal != 0) return signal;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ExitCode train_command(const TrainCommand& command, MpiSession& session) {
+  const std::unique_ptr<Communicator> world = session.world();
+  const int rank = world->rank();
+  const int size = world->size();
+
+  // Whatever can be found wrong is found here, before ranks depend on each other.
+  const LoadedConfig config = on_all_ranks(*world, [&] { return load_config(command, size); });
+  require_same_settings(*world, config.settings);
+  const RunConfig& run = config.run;
+  Model model = on_all_ranks(*world, [&] { return build_model(run.model); });
+  const TrainingData data =
+      on_all_ranks(*world, [&] { return TrainingData(run.data, model.sample, run.seed); });
+  const auto weights = on_all_ranks(*world, [&] { return open_weights(run, model); });
+  const ThreadChoice threads =
+      choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);
+  const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {
+    StartFacts facts;
+    facts.data = data.description();
+    facts.communicator = world->description();
+    facts.threads = threads.threads;
+    return start_report(command, config, session, facts, weights.get(), threads.warning);
+  });
+
+  EngineOptions options = engine_options(run, model, size);
+  options.threads = threads.threads;
+  Engine engine(std::move(model), options, *world);
+  const int signal = run_or_end_job(session, [&] {
+    if (weights) engine.load_parameters(weights->source());
+    const int stopped_by = train_steps(run, data, engine, *world, report.get());
+    write_model_folder(engine, run.model, run.output + "/model", rank);
+    return stopped_by;
+  });
+  if (report) report->finish(signal);
+  return signal == 0 ? ExitCode::ok : ExitCode::stopped;
+}
+
+}  // namespace sherd

@@ -1,0 +1,43 @@
+#include "apps/validation.h"
+
+#include <algorithm>
+
+#include "runtime/config/batch.h"
+
+namespace sherd {
+
+Validation::Validation(const RunConfig& run, const SampleSet& samples, int rank, int world)
+    : micro_samples_(cut_micro_batches(run.batch.train, run.batch.micro, world).samples(0)),
+      samples_(samples.size()),
+      every_(run.validate_every),
+      rank_(rank),
+      world_(world) {
+  if (samples.empty()) return;
+  if (run.validation_batches > 0) {
+    samples_ = std::min(samples_, run.validation_batches * run.batch.train);
+  }
+  reader_.emplace(samples, SampleOrder(samples.size(), /*shuffle=*/false, run.seed), memory_,
+                  micro_samples_);
+}
+
+bool Validation::is_due(std::int64_t step, bool last) const {
+  return samples_ > 0 && (last || (every_ > 0 && step % every_ == 0));
+}
+
+double Validation::loss(Engine& engine) {
+  double sum = 0.0;
+  std::int64_t labels = 0;
+  const std::int64_t round = micro_samples_ * world_;
+  for (std::int64_t begin = 0; begin < samples_; begin += round) {
+    const std::int64_t first = std::min(begin + rank_ * micro_samples_, samples_);
+    const std::int64_t count = std::min(micro_samples_, samples_ - first);
+    const HostBatch batch = reader_->read(0, first, count);
+    const MicroBatch micro{batch.inputs, batch.labels, {}, first};
+    const Evaluation part = engine.evaluate({&micro, count > 0 ? std::size_t{1} : 0});
+    sum += part.loss * static_cast<double>(part.labels);
+    labels += part.labels;
+  }
+  return labels == 0 ? 0.0 : sum / static_cast<double>(labels);
+}
+
+}  // namespace sherd
