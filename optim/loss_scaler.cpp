@@ -62,17 +62,20 @@ void LossScaler::overflowed() {
 }
 
 void LossScaler::succeeded() {
-  const bool grows = (state_.step - state_.last_overflow) % spec_.loss_scale_window == 0;
+  const std::int64_t clean_before = state_.step - state_.last_overflow - 1;
+  const bool grows = clean_before > 0 && clean_before % spec_.loss_scale_window == 0;
   if (grows || spec_.consecutive_hysteresis) state_.hysteresis = spec_.hysteresis;
   if (grows) state_.scale *= kFactor;
 }
 
 void LossScaler::restore(const State& state) {
   const double scale = is_dynamic(spec_) ? state.scale : state_.scale;
-  require(scale > 0.0 && std::isfinite(scale) && state.hysteresis >= 1 && state.step >= 0 &&
-              state.last_overflow < std::max<std::int64_t>(state.step, 1),
-          "a loss scaler can't go on from scale {}, hysteresis {}, step {}, last overflow {}",
-          state.scale, state.hysteresis, state.step, state.last_overflow);
+  const bool was_seen =
+      state.last_overflow >= -1 && state.last_overflow < std::max<std::int64_t>(state.step, 0);
+  require(
+      scale > 0.0 && std::isfinite(scale) && state.hysteresis >= 1 && state.step >= 0 && was_seen,
+      "a loss scaler can't go on from scale {}, hysteresis {}, step {}, last overflow {}",
+      state.scale, state.hysteresis, state.step, state.last_overflow);
   state_ = state;
   state_.scale = scale;
   state_.hysteresis = std::min(state.hysteresis, spec_.hysteresis);

@@ -8,7 +8,7 @@ namespace sherd {
 struct LossScalerSpec {
   double loss_scale = 0.0;                ///< 0: dynamic; else this one, always (1 scales nothing)
   int initial_scale_power = 16;           ///< the dynamic scale starts as 2 to this power
-  std::int64_t loss_scale_window = 1000;  ///< the scale doubles after so many clean steps in a row
+  std::int64_t loss_scale_window = 1000;  ///< clean steps after which one more doubles the scale
   int hysteresis = 2;                     ///< overflows until the scale halves; then each halves it
   bool consecutive_hysteresis = false;    ///< any clean step refills the hysteresis, not only …
   double min_loss_scale = 1.0;            ///< … one at which the scale doubles
