@@ -1,0 +1,188 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "core/cpu_stream.h"
+#include "core/error.h"
+#include "models/build.h"
+#include "runtime/engine.h"
+#include "tests/dist.h"
+#include "tests/models/tiny_models.h"
+#include "tests/runtime/training.h"
+
+using namespace sherd;
+using namespace sherd::testing;
+using Catch::Matchers::ContainsSubstring;
+using sherd::test::make_world;
+using sherd::test::mpi_session;
+
+namespace {
+
+/// Another unit, whose first gradient gets a bad element when `armed`.
+class FaultyUnit final : public Unit {
+ public:
+  FaultyUnit(std::unique_ptr<Unit> inner, const bool& armed, float value)
+      : inner_(std::move(inner)), armed_(armed), value_(value) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::vector<ParameterSpec> parameters() const override { return inner_->parameters(); }
+  Footprint footprint(const BatchShape& shape, DType compute) const override {
+    return inner_->footprint(shape, compute);
+  }
+  void forward(const ForwardContext& context) const override { inner_->forward(context); }
+  void backward(const BackwardContext& context) const override {
+    inner_->backward(context);
+    if (!armed_) return;
+    const Tensor gradient = context.gradients[0];
+    enqueue(context.stream, [gradient, value = value_] {
+      with_float(gradient.dtype(), [&]<class T>() { gradient.as<T>()[3] = T(value); });
+    });
+  }
+  double forward_flops(const BatchShape& shape) const override {
+    return inner_->forward_flops(shape);
+  }
+
+ private:
+  std::unique_ptr<Unit> inner_;
+  const bool& armed_;
+  float value_;
+};
+
+constexpr std::int64_t kSamples = 6;
+constexpr std::int64_t kSequence = 7;
+
+struct Run {
+  Run(const PlanOptions& plan, float bad_value, Communicator& world) {
+    EngineOptions options = training_case("llama").options;
+    options.plan = plan;
+    options.plan.optimizer.epsilon = 1e-3;
+    options.plan.rounds = static_cast<int>((kSamples + world.size() - 1) / world.size());
+    options.largest_micro_batch = {1, kSequence};
+    options.labels_per_step = kSamples * kSequence;
+    options.schedule.type = ScheduleSpec::Type::linear;
+    options.schedule.total_num_steps = 5;
+    options.skip_limit = 3;
+    Model model = build_model(tiny_model("llama"));
+    bad_name = model.units[1]->parameters()[0].name;
+    model.units[1] = std::make_unique<FaultyUnit>(std::move(model.units[1]), armed, bad_value);
+    engine = std::make_unique<Engine>(std::move(model), options, world);
+  }
+
+  StepResult step(std::uint64_t seed, Communicator& world) {
+    const HostBatch batch = random_batch(tiny_model("llama"), kSamples, kSequence, seed);
+    std::vector<HostBatch> own = deal(batch, 1, world.rank(), world.size());
+    std::vector<MicroBatch> views;
+    for (HostBatch& micro : own) views.push_back(view_of(micro));
+    return engine->step(views);
+  }
+
+  std::map<std::string, std::vector<float>> parameters() {
+    std::map<std::string, std::vector<float>> all;
+    engine->save_parameters([&](const ParameterSpec& spec, const Tensor& values) {
+      with_float(values.dtype(), [&]<class T>() {
+        for (std::int64_t i = 0; i < values.numel(); ++i) {
+          all[spec.name].push_back(static_cast<float>(values.as<T>()[i]));
+        }
+      });
+    });
+    return all;
+  }
+
+  bool armed = false;
+  std::string bad_name;
+  std::unique_ptr<Engine> engine;
+};
+
+}  // namespace
+
+TEST_CASE("A bad gradient on one rank skips the step on all, and nothing else happens", "[dist]") {
+  const auto world = make_world();
+  PlanOptions plan;
+  plan.stage = GENERATE(0, 1, 2, 3);
+  plan.exact = GENERATE(false, true);
+  plan.compute = GENERATE(DType::f32, DType::bf16);
+  plan.wire = plan.compute;
+  const float bad =
+      GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity());
+  const int culprit = world->size() - 1;
+
+  Run healthy(plan, bad, *world);
+  healthy.step(1, *world);
+  const StepResult expected = healthy.step(2, *world);
+
+  Run faulty(plan, bad, *world);
+  faulty.step(1, *world);
+  const auto before = faulty.parameters();
+  faulty.armed = world->rank() == culprit;
+  const StepResult skipped = faulty.step(2, *world);
+  CHECK_FALSE(skipped.applied);
+  CHECK(skipped.bad_rank == culprit);
+  CHECK(skipped.bad_tensor == faulty.bad_name);
+  CHECK_THAT(skipped.skipped_because, ContainsSubstring(faulty.bad_name) &&
+                                          ContainsSubstring("rank " + std::to_string(culprit)));
+  CHECK(faulty.parameters() == before);
+  CHECK(faulty.engine->applied_steps() == 1);
+
+  // Optimizer state, schedule and counters are as they were: the next step is the healthy run's.
+  faulty.armed = false;
+  const StepResult next = faulty.step(2, *world);
+  CHECK(next.applied);
+  CHECK(next.lr == expected.lr);
+  CHECK(next.loss == expected.loss);
+  CHECK(faulty.parameters() == healthy.parameters());
+}
+
+TEST_CASE("Too many skips in a row end the run", "[dist]") {
+  const auto world = make_world();
+  PlanOptions plan;
+  plan.stage = 3;
+  Run run(plan, std::numeric_limits<float>::quiet_NaN(), *world);
+  run.armed = true;
+  run.step(1, *world);
+  run.step(2, *world);
+  CHECK_THROWS_WITH(run.step(3, *world),
+                    ContainsSubstring("3 steps in a row") && ContainsSubstring(run.bad_name));
+}
+
+TEST_CASE("In half precision an overflow halves the loss scale and training goes on", "[dist]") {
+  const auto world = make_world();
+  EngineOptions options = training_case("mlp").options;
+  options.plan.stage = 3;
+  options.plan.compute = options.plan.wire = DType::f16;
+  options.largest_micro_batch = {4, 1};
+  options.labels_per_step = 4 * world->size();
+  options.loss_scale.initial_scale_power = 24;
+  options.loss_scale.hysteresis = 1;
+  Engine engine(build_model(tiny_model("mlp")), options, *world);
+  const HostBatch all = random_batch(tiny_model("mlp"), 4 * world->size(), 1, 8);
+  std::vector<HostBatch> own = deal(all, 4, world->rank(), world->size());
+  const MicroBatch micro = view_of(own[0]);
+  double scale = std::exp2(24.0);
+  int skipped = 0;
+  StepResult result = engine.step({&micro, 1});
+  while (!result.applied) {
+    CHECK(result.loss_scale == scale);
+    scale /= 2.0;
+    ++skipped;
+    REQUIRE(skipped < 24);
+    result = engine.step({&micro, 1});
+  }
+  CHECK(skipped > 0);
+  CHECK(result.loss_scale == scale);
+  CHECK(std::isfinite(result.gradient_norm));
+}
+
+TEST_CASE("Ranks with different plans are told so, all of them", "[dist]") {
+  const auto world = make_world();
+  if (world->size() == 1) return;
+  EngineOptions options = training_case("mlp").options;
+  options.plan.stage = 3;
+  options.plan.prefetch = world->rank() == 1 ? 2 : 1;
+  options.largest_micro_batch = {4, 1};
+  options.labels_per_step = 4;
+  CHECK_THROWS_WITH(Engine(build_model(tiny_model("mlp")), options, *world),
+                    ContainsSubstring("rank 1 has plan"));
+}
