@@ -13,6 +13,8 @@ esac
 preset=${1-release}
 shift || true
 
+# With paths relative to the checkout, a fresh clone finds what another one has compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 launcher=()
 if command -v ccache > /dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
