@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/plan.h"
 #include "runtime/plan_regions.h"
+#include "runtime/residency.h"
 
 // How a step is laid out. Compute positions are counted over the whole step: micro-batch m's
 // forward pass of unit u is at m * positions + u, its backward pass mirrors it. Everything
@@ -15,16 +16,6 @@
 
 namespace sherd {
 namespace {
-
-/// A stretch of uses of a gathered buffer without a release in between, in step positions.
-struct Residency {
-  int buffer = 0;
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t after = -1;  ///< the gather starts when this position is done; -1: with the step
-  int region = -1;
-  int node = -1;
-};
 
 /// A bucket that was filled and waits for its group's reduction.
 struct FullBucket {
@@ -39,19 +30,16 @@ class PlanBuilder {
   Plan build();
 
  private:
-  int unit_at(std::int64_t position) const;
-  bool is_backward(std::int64_t position) const;
+  int unit_at(std::int64_t position) const { return sherd::unit_at(plan_, position); }
   bool last_micro(std::int64_t position) const { return position >= total_ - plan_.positions; }
   const FlatBuffer& buffer(int b) const {
     return input_.layout->buffers()[static_cast<std::size_t>(b)];
   }
-  std::int64_t gather_after(std::int64_t position) const;
-  bool stays(std::int64_t use, std::int64_t next_use) const;
   Residency& residency(std::pair<int, std::size_t> key) {
     return residencies_[static_cast<std::size_t>(key.first)][key.second];
   }
-  void find_residencies();
-  void find_residencies_of(int b, const std::vector<std::int64_t>& uses);
+  void place_residencies();
+  int gather_region(const Residency& stretch);
   int temporary(const std::string& name, MemoryTag tag, std::int64_t bytes, std::int64_t first,
                 std::int64_t last);
   void cover(Region& region, std::int64_t first, std::int64_t last) const;
@@ -123,44 +111,16 @@ PlanBuilder::PlanBuilder(const PlanInput& input, const PlanOptions& options) : i
   plan_.positions = options.evaluate ? plan_.units : 2 * plan_.units;
   total_ = std::int64_t{plan_.options.rounds} * plan_.positions;
   reduced_.assign(input.layout->buffers().size(), false);
-  residencies_.resize(input.layout->buffers().size());
   current_.assign(input.layout->buffers().size(), 0);
 }
 
-int PlanBuilder::unit_at(std::int64_t position) const {
-  const int local = static_cast<int>(position % plan_.positions);
-  return local < plan_.units ? local : plan_.positions - 1 - local;
-}
-
-bool PlanBuilder::is_backward(std::int64_t position) const {
-  return position % plan_.positions >= plan_.units;
-}
-
-std::int64_t PlanBuilder::gather_after(std::int64_t position) const {
-  const std::int64_t burst = position - position % plan_.options.gather_burst;
-  return std::max<std::int64_t>(-1, burst - 1 - plan_.options.prefetch);
-}
-
-/// Letting go pays only if the next gather would not start before this use is over.
-bool PlanBuilder::stays(std::int64_t use, std::int64_t next_use) const {
-  if (!shards_parameters(plan_.options)) return true;
-  if (next_use - use <= 1 || gather_after(next_use) < use) return true;
-  const bool same_micro = use / plan_.positions == next_use / plan_.positions;
-  return !plan_.options.reshard_after_forward && same_micro;
-}
-
-void PlanBuilder::find_residencies() {
-  if (plan_.options.stage == 0) return;
-  std::vector<std::vector<std::int64_t>> uses(input_.layout->buffers().size());
-  for (std::int64_t p = 0; p < total_; ++p) {
-    for (const int b : input_.layout->buffers_of(unit_at(p))) {
-      uses[static_cast<std::size_t>(b)].push_back(p);
-    }
-  }
-  for (std::size_t b = 0; b < uses.size(); ++b) {
-    find_residencies_of(static_cast<int>(b), uses[b]);
-    for (std::size_t i = 0; i < residencies_[b].size(); ++i) {
-      gathers_after_[residencies_[b][i].after].emplace_back(static_cast<int>(b), i);
+/// Decides where and when buffers are gathered.
+void PlanBuilder::place_residencies() {
+  residencies_ = find_residencies(plan_, *input_.layout);
+  for (auto& of_buffer : residencies_) {
+    for (std::size_t i = 0; i < of_buffer.size(); ++i) {
+      of_buffer[i].region = gather_region(of_buffer[i]);
+      gathers_after_[of_buffer[i].after].emplace_back(of_buffer[i].buffer, i);
     }
   }
   for (auto& [after, gathers] : gathers_after_) {
@@ -170,34 +130,23 @@ void PlanBuilder::find_residencies() {
   }
 }
 
-void PlanBuilder::find_residencies_of(int b, const std::vector<std::int64_t>& uses) {
-  const int value = plan_.buffer_regions[static_cast<std::size_t>(b)].value;
-  const std::int64_t bytes = buffer(b).numel * size_of(plan_.options.compute);
-  for (std::size_t i = 0; i < uses.size();) {
-    Residency residency;
-    residency.buffer = b;
-    residency.first = uses[i];
-    for (residency.last = uses[i++]; i < uses.size() && stays(residency.last, uses[i]); ++i) {
-      residency.last = uses[i];
-    }
-    residency.after = gather_after(residency.first);
-    if (shards_parameters(plan_.options)) {
-      const int local = static_cast<int>(residency.first % plan_.positions);
-      const auto [found, inserted] = gather_regions_.try_emplace({b, local}, -1);
-      if (inserted) {
-        const std::string& unit = input_.unit_names[static_cast<std::size_t>(buffer(b).unit)];
-        found->second = temporary(unit + ".gathered", MemoryTag::gather, bytes, residency.after + 1,
-                                  residency.last);
-      } else {
-        cover(plan_.regions[static_cast<std::size_t>(found->second)], residency.after + 1,
-              residency.last);
-      }
-      residency.region = found->second;
-    } else {
-      residency.region = value;
-    }
-    residencies_[static_cast<std::size_t>(b)].push_back(residency);
+/// Stretches that begin at the same use of a micro-batch share a region.
+int PlanBuilder::gather_region(const Residency& stretch) {
+  const int b = stretch.buffer;
+  if (!shards_parameters(plan_.options)) {
+    return plan_.buffer_regions[static_cast<std::size_t>(b)].value;
   }
+  const int use = static_cast<int>(stretch.first % plan_.positions);
+  const auto [found, inserted] = gather_regions_.try_emplace({b, use}, -1);
+  if (inserted) {
+    const std::string& unit = input_.unit_names[static_cast<std::size_t>(buffer(b).unit)];
+    const std::int64_t bytes = buffer(b).numel * size_of(plan_.options.compute);
+    found->second =
+        temporary(unit + ".gathered", MemoryTag::gather, bytes, stretch.after + 1, stretch.last);
+  } else {
+    cover(plan_.regions[static_cast<std::size_t>(found->second)], stretch.after + 1, stretch.last);
+  }
+  return found->second;
 }
 
 int PlanBuilder::temporary(const std::string& name, MemoryTag tag, std::int64_t bytes,
@@ -283,7 +232,7 @@ void PlanBuilder::emit_position(std::int64_t position) {
     node.micro = static_cast<int>(position / plan_.positions);
     touch(node, plan_.inputs_region, true);
   }
-  if (is_backward(position)) {
+  if (is_backward(plan_, position)) {
     if (recomputes(plan_, unit_at(position))) emit_pass(position, NodeKind::recompute);
     emit_pass(position, NodeKind::backward);
   } else {
@@ -291,7 +240,7 @@ void PlanBuilder::emit_position(std::int64_t position) {
   }
   compute_node_.push_back(last_node());
   emit_releases(position);
-  if (is_backward(position)) reduce_after(position);
+  if (is_backward(plan_, position)) reduce_after(position);
 }
 
 void PlanBuilder::emit_pass(std::int64_t position, NodeKind kind) {
@@ -413,8 +362,8 @@ void PlanBuilder::flush_buckets(std::int64_t position) {
   if (buckets.empty()) return;
   // The bucket's memory is free again at the position that waits for the reduction, at the latest
   // when the next micro-batch writes the same bucket.
-  const std::int64_t waited_at = std::min(position + plan_.options.reduce_depth,
-                                          buckets.front().position + plan_.positions);
+  const std::int64_t waited_at =
+      std::min(position + plan_.options.reduce_depth, buckets.front().position + plan_.positions);
   for (const FullBucket& bucket : buckets) {
     cover(plan_.regions[static_cast<std::size_t>(bucket.region)], bucket.position,
           std::min(waited_at, total_) - 1);
@@ -513,7 +462,7 @@ void PlanBuilder::emit_boundary() {
 Plan PlanBuilder::build() {
   add_persistent_regions(input_, plan_);
   add_activation_regions(input_, plan_);
-  find_residencies();
+  place_residencies();
   emit_begin();
   emit_gathers_after(-1);
   for (std::int64_t p = 0; p < total_; ++p) {
