@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/activation.h"
@@ -9,8 +10,8 @@
 
 namespace sherd {
 
-/// The model section of a run file, or a Hugging Face config.json, with every default resolved. Keys
-/// carry Hugging Face's names; GPT-2's own (n_embd, n_layer, …) are accepted and stored here.
+/// The model section of a run file, or a Hugging Face config.json, with every default resolved.
+/// Keys carry Hugging Face's names; GPT-2's own (n_embd, n_layer, …) are accepted and stored here.
 struct ModelConfig {
   std::string model_type;  ///< "mlp", "gpt2", "llama", "qwen2", "qwen3"
   std::string path;        ///< folder the weights are read from; empty: initialised from the seed
@@ -37,6 +38,10 @@ struct ModelConfig {
   float embedding_dropout = 0.0f;  ///< embd_pdrop
   float attention_dropout = 0.0f;  ///< refused unless 0: attention never holds its probabilities
   float residual_dropout = 0.0f;   ///< resid_pdrop
+
+  /// Keys of the config.json that change nothing here, such as eos_token_id, with their JSON text;
+  /// they are written back with the trained model.
+  std::vector<std::pair<std::string, std::string>> carried;
 };
 
 }  // namespace sherd

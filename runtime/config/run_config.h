@@ -15,8 +15,8 @@
 namespace sherd {
 
 /// Samples per step and how ranks share them: `train` samples are cut into micro-batches of at most
-/// `micro` that differ by at most one sample, and those are dealt to the ranks in order, as evenly as
-/// they go. The cut does not depend on the number of ranks.
+/// `micro` that differ by at most one sample, and those are dealt to the ranks in order, as evenly
+/// as they go. The cut does not depend on the number of ranks.
 struct BatchConfig {
   std::int64_t train = 0;
   std::int64_t micro = 0;
@@ -25,12 +25,17 @@ struct BatchConfig {
 
 struct ZeroConfig {
   int stage = 0;
-  int shard_group_size = 0;          ///< 0: all ranks
-  int prefetch_units = 1;            ///< gathers in flight ahead of their use
+  int shard_group_size = 0;  ///< 0: all ranks
+  int prefetch_units = 1;    ///< gathers in flight ahead of their use
   int gather_burst = 1;
   int reduce_burst = 1;
   bool reshard_after_forward = true;
-  bool overlap = true;               ///< false: every collective is waited for at once
+  bool overlap = true;  ///< false: every collective is waited for at once
+  /// Limits in elements, from DeepSpeed's bucket sizes. Where given, they decide how many whole
+  /// units are gathered ahead of their use (none, when the next one is larger) or reduced together
+  /// (at least one).
+  std::optional<std::int64_t> prefetch_elements;
+  std::optional<std::int64_t> reduce_bucket_elements;
 };
 
 struct PlacementConfig {
@@ -57,16 +62,16 @@ struct RunConfig {
   std::string output = "runs/run";
   std::int64_t steps = 0;
   std::uint64_t seed = 1;
-  double gradient_clipping = 0.0;  ///< 0: none
-  DType compute = DType::f32;      ///< bf16.enabled, fp16.enabled
-  std::optional<DType> wire;       ///< communication_data_type
-  bool exact = false;              ///< "reduction": "exact"
-  bool recompute = false;          ///< activation checkpointing of every block
-  int skip_limit = 100;            ///< skipped steps in a row that end the run
-  std::int64_t validate_every = 0;  ///< steps; 0: only at the end when there is validation data
+  double gradient_clipping = 0.0;       ///< 0: none
+  DType compute = DType::f32;           ///< bf16.enabled, fp16.enabled
+  std::optional<DType> wire;            ///< communication_data_type
+  bool exact = false;                   ///< "reduction": "exact"
+  bool recompute = false;               ///< activation checkpointing of every block
+  int skip_limit = 100;                 ///< skipped steps in a row that end the run
+  std::int64_t validate_every = 0;      ///< steps; 0: only at the end when there is validation data
   std::int64_t validation_batches = 0;  ///< 0: all
   std::int64_t log_every = 1;
-  int threads = 0;                 ///< OpenMP threads per rank; 0: cores over local ranks
+  int threads = 0;  ///< OpenMP threads per rank; 0: cores over local ranks
 };
 
 }  // namespace sherd
