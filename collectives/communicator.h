@@ -37,8 +37,8 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
 
   /// Memory from which this communicator, its root and their splits can send and receive without
-  /// staging. Any other memory works too. Taking is collective over the ranks of the root
-  /// communicator, each with a number of bytes above 0 of its own; giving back is local.
+  /// staging; lives as long as the root. Any other memory works too. Taking is collective over the
+  /// ranks of the root, each with a number of bytes above 0 of its own; giving back is local.
   virtual Memory& memory() = 0;
 
   /// out[ranges[r]] = what rank r passed as `own` (ranges[r].numel elements), for all r. ranges are

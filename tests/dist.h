@@ -14,4 +14,7 @@ MpiSession& mpi_session();
 /// that tells the others, and their collectives fail at once.
 std::unique_ptr<Communicator> make_world(MpiOptions options = {.timeout_seconds = 60});
 
+/// Collective: returns when all ranks have come here. For cases that play with time.
+void meet_all_ranks();
+
 }  // namespace sherd::test

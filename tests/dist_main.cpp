@@ -117,6 +117,8 @@ std::unique_ptr<Communicator> make_world(MpiOptions options) {
   return mpi_session().world(options);
 }
 
+void meet_all_ranks() { SHERD_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD)); }
+
 }  // namespace sherd::test
 
 int main(int argc, char** argv) {

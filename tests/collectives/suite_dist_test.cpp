@@ -11,7 +11,7 @@
 namespace sherd::test {
 namespace {
 
-enum class Grouping { whole, parity, reversed };
+enum class Grouping { whole, parity, neighbours, reversed };
 enum class Tensors { in_windows, elsewhere, odd_ranks_elsewhere };
 
 struct Backend {
@@ -36,6 +36,8 @@ constexpr Backend kBackends[] = {
      Tensors::odd_ranks_elsewhere},
     {"windows, groups", true, kDefaultStaging, kDefaultMessage, Tensors::in_windows,
      Grouping::parity},
+    {"windows, groups of neighbours", true, kDefaultStaging, kDefaultMessage,
+     Tensors::odd_ranks_elsewhere, Grouping::neighbours},
     {"windows, reversed", true, kDefaultStaging, kDefaultMessage, Tensors::odd_ranks_elsewhere,
      Grouping::reversed},
     {"plain", false, kDefaultStaging, kDefaultMessage},
@@ -46,6 +48,9 @@ constexpr Backend kBackends[] = {
 
 std::unique_ptr<Communicator> regroup(Communicator& world, Grouping grouping) {
   if (grouping == Grouping::parity) return world.split(world.rank() % 2, world.rank(), "parity");
+  if (grouping == Grouping::neighbours) {
+    return world.split(world.rank() / 2, world.rank(), "neighbours");
+  }
   return world.split(0, -world.rank(), "reversed");
 }
 
