@@ -82,6 +82,11 @@ void CpuStream::synchronize() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+double CpuStream::waited_ms() const {
+  constexpr double kNsPerMs = 1e6;
+  return static_cast<double>(blocked_ns()) / kNsPerMs;
+}
+
 CpuStream::Task& CpuStream::reserve() {
   std::unique_lock lock(mutex_);
   popped_.wait(lock, [this] { return head_ - tail_ < kRingTasks; });

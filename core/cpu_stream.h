@@ -35,6 +35,7 @@ class CpuStream final : public Stream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;
+  double waited_ms() const override;
 
   /// Enqueues `task()`. Captures are copied; what they point to must live until it has run.
   template <class F>

@@ -34,6 +34,8 @@ class Stream {
   virtual void wait(const Event& event) = 0;
   /// Blocks the host until the stream is empty; throws the first error of an operation, once.
   virtual void synchronize() = 0;
+  /// Time this stream has stood waiting for events, since construction; exact when it is empty.
+  virtual double waited_ms() const = 0;
 };
 
 }  // namespace sherd

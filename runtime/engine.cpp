@@ -39,6 +39,15 @@ std::int64_t labels_in(std::span<const MicroBatch> micro_batches) {
   return count;
 }
 
+void check_shape(const MicroBatch& micro, const BatchShape& largest, const SampleSpec& sample) {
+  const std::int64_t samples = micro.inputs.dim(0);
+  const bool tokens = sample.inputs == SampleSpec::Inputs::tokens;
+  const std::int64_t sequence = tokens ? micro.inputs.dim(-1) : 1;
+  require(samples <= largest.samples && sequence <= largest.sequence,
+          "the plan is for micro-batches of up to {} x {}, got {} x {}", largest.samples,
+          largest.sequence, samples, sequence);
+}
+
 /// One number per rank, known to all: a host-side all-reduce for rare occasions.
 std::int64_t agree(Executor& executor, std::int64_t value, ReduceOp op) {
   const Tensor word(&value, DType::i64, {1});
@@ -105,7 +114,7 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
           "the plan has {} micro-batches a step, got {}", options_.plan.rounds,
           micro_batches.size());
   const auto started = std::chrono::steady_clock::now();
-  const double blocked_before = executor_->blocked_ms();
+  const double waited_before = executor_->waited_ms();
   const bool scaled = options_.plan.compute == DType::f16;
   const StepInput input = step_input(micro_batches, scaled ? loss_scaler_.scale() : 1.0);
   executor_->run({&plan_, &memory_plan_}, input);
@@ -115,12 +124,12 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
   result.loss = summary.loss;
   result.labels = executor_->scalars().labels;
   result.gradient_norm = summary.gradient_norm;
-  result.lr = input.start.update.lr;
+  result.lr = input.update.lr;
   result.loss_scale = input.control.loss_scale;
   result.applied = summary.finite && result.labels > 0;
   gradient_scale_ = summary.gradient_scale;
   if (!result.applied) explain_skip(result);
-  result.exposed_ms = executor_->blocked_ms() - blocked_before;
+  result.exposed_ms = executor_->waited_ms() - waited_before;
   result.step_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   ++steps_;
@@ -130,15 +139,18 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
 }
 
 StepInput Engine::step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const {
+  for (const MicroBatch& micro : micro_batches) {
+    check_shape(micro, options_.largest_micro_batch, model_.sample);
+  }
   StepInput input;
   input.micro_batches = micro_batches;
   input.step = static_cast<std::uint64_t>(steps_);
   const OptimizerSpec& optimizer = options_.plan.optimizer;
   const ScheduledStep scheduled = scheduled_step(options_.schedule, optimizer.lr, applied_steps_);
-  input.start.update = update_scalars(optimizer, scheduled, applied_steps_, 1.0, false);
-  input.start.labels = labels_in(micro_batches);
+  input.update = update_scalars(optimizer, scheduled, applied_steps_, 1.0, false);
+  input.labels = labels_in(micro_batches);
   const auto labels = static_cast<double>(options_.labels_per_step);
-  input.start.loss_gradient = static_cast<float>(loss_scale / labels);
+  input.loss_gradient = static_cast<float>(loss_scale / labels);
   input.control.loss_scale = loss_scale;
   input.control.labels_per_step = labels;
   input.control.gradient_clipping = options_.gradient_clipping;

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 
+#include "core/cpu_stream.h"
 #include "core/error.h"
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
@@ -15,8 +18,20 @@ namespace {
 
 constexpr std::uint64_t kDropoutSequences = std::uint64_t{1} << 63;
 
+constexpr std::int64_t kHostScalarBytes = 1024;
+static_assert(sizeof(HostScalars) <= kHostScalarBytes);
+
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+/// Through memory that the device can copy from while the host goes on.
+void bring_in(const Tensor& from, const Tensor& to, void* staging, Stream& stream) {
+  require(from.dtype() == to.dtype() && from.numel() == to.numel(),
+          "a micro-batch needs {} {}, got {} {}", name_of(to.dtype()), to_string(to.shape()),
+          name_of(from.dtype()), to_string(from.shape()));
+  std::memcpy(staging, from.data(), static_cast<std::size_t>(from.size_bytes()));
+  copy_bytes(staging, to.data(), to.size_bytes(), stream);
 }
 
 }  // namespace
@@ -37,21 +52,20 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   replicas_ = world.split(group_rank_, world.rank(), "replicas");
   world_ = world.split(0, world.rank(), "world");
   answers_ = options_.stage == 0 ? world.rank() == 0 : group == 0;
-  lanes_[0] = std::make_unique<CpuStream>("compute", options.threads);
-  lanes_[1] = std::make_unique<CpuStream>("gather");
-  lanes_[2] = std::make_unique<CpuStream>("reduce");
   arena_ = Buffer(world.memory(), arena_bytes);
+  lanes_[0] = make_stream(device(), "compute", options.threads);
+  lanes_[1] = make_stream(device(), "gather");
+  lanes_[2] = make_stream(device(), "reduce");
+  host_memory_ = make_host_memory(device());
+  micro_batch_bytes_ = batch_tensors(model.sample, options.largest_micro_batch).total_bytes;
+  host_buffer_ = Buffer(*host_memory_, kHostScalarBytes + micro_batch_bytes_ * options_.rounds);
+  host_scalars_ = new (host_buffer_.data()) HostScalars;
   fill_zero(arena_.tensor(DType::u8, {arena_bytes}), stream(Lane::compute));
   stream(Lane::compute).synchronize();
   scalars_ = static_cast<StepScalars*>(region_data(placed.plan->scalars_region));
   loss_scalars_ = static_cast<LossScalars*>(region_data(placed.plan->loss_scalars_region));
   update_scalars_ = static_cast<UpdateScalars*>(region_data(placed.plan->update_scalars_region));
   fill_decay_segments(options_.optimizer);
-}
-
-double Executor::blocked_ms() const {
-  constexpr double kNsPerMs = 1e6;
-  return static_cast<double>(lanes_[0]->blocked_ns()) / kNsPerMs;
 }
 
 void* Executor::region_data(int r) const {
@@ -100,7 +114,13 @@ Tensor Executor::gradient(int b) const {
 /// One segment per parameter, up to the start of the next; the gap behind a parameter is zero and
 /// may decay.
 void Executor::fill_decay_segments(const OptimizerSpec& optimizer) {
-  auto* next = static_cast<DecaySegment*>(region_data(placed_.plan->segments_region));
+  std::int64_t capacity = 1;
+  for (const FlatBuffer& flat : layout_.buffers()) {
+    capacity += static_cast<std::int64_t>(flat.slots.size());
+  }
+  const std::int64_t bytes = capacity * static_cast<std::int64_t>(sizeof(DecaySegment));
+  const Buffer host(*host_memory_, bytes);
+  auto* next = static_cast<DecaySegment*>(host.data());
   std::int64_t count = 0;
   for (std::size_t b = 0; b < layout_.buffers().size(); ++b) {
     const FlatBuffer& flat = layout_.buffers()[b];
@@ -118,6 +138,9 @@ void Executor::fill_decay_segments(const OptimizerSpec& optimizer) {
     }
     decay_segments_.push_back({first, count - first});
   }
+  copy_bytes(host.data(), region_data(placed_.plan->segments_region),
+             count * static_cast<std::int64_t>(sizeof(DecaySegment)), stream(Lane::compute));
+  stream(Lane::compute).synchronize();
 }
 
 void Executor::prepare_events(const Plan& plan) {
@@ -133,7 +156,26 @@ void Executor::run(PlacedPlan placed, const StepInput& input) {
   placed_ = placed;
   prepare_events(*placed.plan);
   for (std::size_t n = 0; n < placed.plan->nodes.size(); ++n) run_node(static_cast<int>(n), input);
+  read_scalars();
   for (const auto& lane : lanes_) lane->synchronize();
+}
+
+void Executor::begin(const StepInput& input) {
+  HostScalars& start = *host_scalars_;
+  start = {};
+  start.loss.labels = input.labels;
+  start.loss.loss_gradient = input.loss_gradient;
+  start.step.first_non_finite = kNothingFound;
+  start.update = input.update;
+  start.update.apply = 0;
+  Stream& compute = stream(Lane::compute);
+  copy_bytes(&start.loss, loss_scalars_, sizeof(LossScalars), compute);
+  copy_bytes(&start.step, scalars_, sizeof(StepScalars), compute);
+  copy_bytes(&start.update, update_scalars_, sizeof(UpdateScalars), compute);
+}
+
+void Executor::read_scalars() {
+  copy_bytes(scalars_, &host_scalars_->step, sizeof(StepScalars), stream(Lane::compute));
 }
 
 void Executor::run_node(int n, const StepInput& input) {
@@ -145,7 +187,7 @@ void Executor::run_node(int n, const StepInput& input) {
   if (delays_.max_microseconds > 0) pause(node);
   switch (node.kind) {
     case NodeKind::begin:
-      begin_step(input.start, loss_scalars_, scalars_, update_scalars_, lane_of(node));
+      begin(input);
       break;
     case NodeKind::input:
       input_micro_batch(node, input);
@@ -218,20 +260,20 @@ void Executor::input_micro_batch(const Node& node, const StepInput& input) {
   }
   const BatchTensors tensors = batch_tensors(model_.sample, shape);
   const int r = placed_.plan->inputs_region;
-  BatchView& batch = batch_;
-  batch = {};
-  batch.shape = shape;
-  batch.inputs = region(r, tensors.inputs.dtype, tensors.inputs.shape);
-  batch.labels = region(r, DType::i32, tensors.labels.shape, tensors.labels_offset);
+  batch_ = {};
+  batch_.shape = shape;
+  batch_.inputs = region(r, tensors.inputs.dtype, tensors.inputs.shape);
+  batch_.labels = region(r, DType::i32, tensors.labels.shape, tensors.labels_offset);
   if (!present) return;
   const MicroBatch& micro = input.micro_batches[m];
-  batch.first_sample = micro.first_sample;
-  copy(micro.inputs, batch.inputs, lane_of(node));
-  copy(micro.labels, batch.labels, lane_of(node));
-  if (micro.mask.defined()) {
-    batch.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
-    copy(micro.mask, batch.mask, lane_of(node));
-  }
+  batch_.first_sample = micro.first_sample;
+  auto* staging = static_cast<std::byte*>(host_buffer_.data()) + kHostScalarBytes +
+                  static_cast<std::int64_t>(m) * micro_batch_bytes_;
+  bring_in(micro.inputs, batch_.inputs, staging, lane_of(node));
+  bring_in(micro.labels, batch_.labels, staging + tensors.labels_offset, lane_of(node));
+  if (!micro.mask.defined()) return;
+  batch_.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
+  bring_in(micro.mask, batch_.mask, staging + tensors.mask_offset, lane_of(node));
 }
 
 void Executor::view_parameters(const Node& node) {

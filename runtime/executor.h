@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "core/backend.h"
 #include "core/buffer.h"
-#include "core/cpu_stream.h"
 #include "runtime/engine.h"
 #include "runtime/plan.h"
 #include "runtime/step_scalars.h"
@@ -24,8 +24,10 @@ struct PlacedPlan {
 /// What one run of a plan is given.
 struct StepInput {
   std::span<const MicroBatch> micro_batches;
-  std::uint64_t step = 0;  ///< keys dropout
-  StepStart start;
+  std::uint64_t step = 0;      ///< keys dropout
+  UpdateScalars update;        ///< lr, betas, bias corrections; the rest the step decides
+  std::int64_t labels = 0;     ///< of this rank
+  float loss_gradient = 0.0f;  ///< loss scale / labels of a full step
   ControlSpec control;
 };
 
@@ -39,10 +41,11 @@ class Executor {
   /// Enqueues the whole plan and waits for its end.
   void run(PlacedPlan placed, const StepInput& input);
 
-  const StepScalars& scalars() const { return *scalars_; }
+  /// What the last run ended with.
+  const StepScalars& scalars() const { return host_scalars_->step; }
   std::int64_t arena_bytes() const { return arena_.size_bytes(); }
   /// Time the compute lane has stood waiting, since construction.
-  double blocked_ms() const;
+  double waited_ms() const { return lanes_[0]->waited_ms(); }
 
   int group_rank() const { return group_rank_; }
   Stream& stream(Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
@@ -65,6 +68,9 @@ class Executor {
   }
   Stream& lane_of(const Node& node) { return stream(node.lane); }
 
+  Device device() const { return arena_.device(); }
+  void begin(const StepInput& input);
+  void read_scalars();
   void fill_decay_segments(const OptimizerSpec& optimizer);
   void prepare_events(const Plan& plan);
   void run_node(int n, const StepInput& input);
@@ -102,6 +108,7 @@ class Executor {
   DelayOptions delays_;
   std::uint64_t seed_ = 0;
   std::uint64_t pauses_ = 0;
+  std::int64_t micro_batch_bytes_ = 0;
   std::int64_t sequence_ = 1;  ///< of a micro-batch that isn't there
   PlanOptions options_;
   int group_rank_ = 0;
@@ -112,6 +119,9 @@ class Executor {
   std::unique_ptr<Communicator> world_;
   Buffer arena_;
   PlacedPlan placed_;
+  std::unique_ptr<Memory> host_memory_;
+  Buffer host_buffer_;  ///< HostScalars, then the micro-batches on their way to the device
+  HostScalars* host_scalars_ = nullptr;
   StepScalars* scalars_ = nullptr;
   LossScalars* loss_scalars_ = nullptr;
   UpdateScalars* update_scalars_ = nullptr;
@@ -125,7 +135,7 @@ class Executor {
   std::vector<Tensor> saved_;
   std::vector<Tensor> states_;
   std::map<const Plan*, std::vector<std::unique_ptr<Event>>> events_;
-  std::unique_ptr<CpuStream> lanes_[kLanes];  ///< last: they stop before what they use goes away
+  std::unique_ptr<Stream> lanes_[kLanes];  ///< last: they stop before what they use goes away
 };
 
 }  // namespace sherd

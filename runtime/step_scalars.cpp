@@ -29,19 +29,6 @@ StepScalarViews::StepScalarViews(void* block, Device device)
       found(field(block, offsetof(StepScalars, gradient_non_finite), DType::i64, 2, device)),
       summed(field(block, 0, DType::i64, kSummedWords, device)) {}
 
-void begin_step(const StepStart& start, LossScalars* loss, StepScalars* step, UpdateScalars* update,
-                Stream& stream) {
-  enqueue(stream, [=] {
-    *loss = LossScalars{};
-    loss->labels = start.labels;
-    loss->loss_gradient = start.loss_gradient;
-    *step = StepScalars{};
-    step->first_non_finite = kNothingFound;
-    *update = start.update;
-    update->apply = 0;
-  });
-}
-
 void merge_loss(const LossScalars* loss, StepScalars* step, bool answers, Stream& stream) {
   enqueue(stream, [=] {
     step->loss = loss->loss;

@@ -49,14 +49,13 @@ struct StepScalarViews {
   Tensor summed;          ///< all that ranks sum, i64
 };
 
-/// What the host knows when a step starts.
-struct StepStart {
-  UpdateScalars update;     ///< lr and bias corrections; the rest is decided by the step
-  std::int64_t labels = 0;  ///< of this rank
-  float loss_gradient = 0.0f;
+/// Every scalar of a step as it starts, and as it ended: in host memory that the device copies from
+/// and to.
+struct HostScalars {
+  LossScalars loss;
+  StepScalars step;
+  UpdateScalars update;
 };
-void begin_step(const StepStart& start, LossScalars* loss, StepScalars* step, UpdateScalars* update,
-                Stream& stream);
 
 /// Moves the loss into what is summed; a rank that does not answer for its gradients (its group's
 /// copy is counted elsewhere) drops its sum of squares.

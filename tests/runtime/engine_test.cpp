@@ -106,3 +106,15 @@ TEST_CASE("More micro-batches than the plan has are refused") {
   const std::vector<MicroBatch> two(2);
   CHECK_THROWS_WITH(engine.step(two), ContainsSubstring("1 micro-batches a step, got 2"));
 }
+
+TEST_CASE("A micro-batch larger than the plan's is refused") {
+  TrainingCase training = training_case("llama");
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.largest_micro_batch = {2, 7};
+  options.labels_per_step = 14;
+  Engine engine(build_model(training.model), options, solo);
+  HostBatch batch = random_batch(training.model, 3, 7, 1);
+  const MicroBatch micro = view_of(batch);
+  CHECK_THROWS_WITH(engine.step({&micro, 1}), ContainsSubstring("up to 2 x 7, got 3 x 7"));
+}
