@@ -1,0 +1,23 @@
+#include "core/cuda_backend.h"
+#include "core/error.h"
+
+namespace sherd {
+namespace {
+
+[[noreturn]] void no_cuda() {
+  throw ArgumentError("this build has no CUDA backend: configure it with a CUDA toolkit on PATH");
+}
+
+}  // namespace
+
+int cuda_device_count() { return 0; }
+std::string cuda_absence() { return "this build has no CUDA backend"; }
+CudaDeviceInfo cuda_device_info(int) { no_cuda(); }
+bool cuda_can_access_peer(int, int) { no_cuda(); }
+std::string cuda_versions() { return "none"; }
+std::unique_ptr<Stream> make_cuda_stream(Device, const std::string&) { no_cuda(); }
+std::unique_ptr<Memory> make_cuda_memory(Device) { no_cuda(); }
+std::unique_ptr<Memory> make_pinned_memory() { no_cuda(); }
+void copy_bytes_cuda(const void*, void*, std::int64_t, Stream&) { no_cuda(); }
+
+}  // namespace sherd
