@@ -33,7 +33,7 @@ void from_fixed_point(const Tensor& limbs, const Tensor& x, Stream& stream);
 /// of 2^-86 first; what is not finite or not below 2^74 in magnitude counts as non-finite. Every
 /// operation leaves the limbs in their one canonical form (0 <= limb < 2^40 but for the last, which
 /// carries the sign), so accumulators of equal value are equal bit for bit, and accumulators of up
-/// to 2^23 ranks may be added limb by limb before they are read.
+/// to 2^22 ranks may be added limb by limb before they are read.
 inline constexpr int kScalarLimbs = 4;
 inline constexpr double kScalarLimit = 0x1p74;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "optim/spec_check.h"
 
 namespace sherd {
 namespace {
@@ -31,16 +32,19 @@ double height(const ScheduleSpec& spec, std::int64_t step) {
   return std::floor(rising ? at * count / first : (total - at) * count / second) / count;
 }
 
+/// Intervals of decay since the cycle ended.
+double decay_intervals(const ScheduleSpec& spec, std::int64_t step) {
+  if (spec.decay_step_size == 0) return 0.0;
+  return static_cast<double>(step - total_size(spec)) / static_cast<double>(spec.decay_step_size);
+}
+
 double cycled_beta1(const ScheduleSpec& spec, std::int64_t step) {
   if (step == 0) return spec.cycle_min_mom;  // what DeepSpeed's constructor sets
-  const std::int64_t total = total_size(spec);
-  if (step <= total) {
+  if (step <= total_size(spec)) {
     return spec.cycle_max_mom - (spec.cycle_max_mom - spec.cycle_min_mom) * height(spec, step);
   }
-  if (spec.decay_step_size == 0) return spec.cycle_max_mom;
-  const double intervals =
-      static_cast<double>(step - total) / static_cast<double>(spec.decay_step_size);
-  const double beta1 = spec.cycle_max_mom * (1.0 + spec.decay_mom_rate * intervals);
+  const double beta1 =
+      spec.cycle_max_mom * (1.0 + spec.decay_mom_rate * decay_intervals(spec, step));
   require(beta1 < 1.0,
           "OneCycle's decay_mom_rate {} has taken beta1 from cycle_max_mom {} to {} at step {}; a "
           "beta is below 1",
@@ -49,24 +53,10 @@ double cycled_beta1(const ScheduleSpec& spec, std::int64_t step) {
 }
 
 double cycled_rate(const ScheduleSpec& spec, std::int64_t step) {
-  const std::int64_t total = total_size(spec);
-  if (step <= total) {
+  if (step <= total_size(spec)) {
     return spec.cycle_min_lr + (spec.cycle_max_lr - spec.cycle_min_lr) * height(spec, step);
   }
-  if (spec.decay_step_size == 0) return spec.cycle_min_lr;
-  const double intervals =
-      static_cast<double>(step - total) / static_cast<double>(spec.decay_step_size);
-  return spec.cycle_min_lr / (1.0 + spec.decay_lr_rate * intervals);
-}
-
-void require_beta(double value, const char* key) {
-  require(value >= 0.0 && value < 1.0, "scheduler {} is at least 0 and below 1, got {}", key,
-          value);
-}
-
-void require_not_negative(double value, const char* key) {
-  require(value >= 0.0 && std::isfinite(value), "scheduler {} is a number of at least 0, got {}",
-          key, value);
+  return spec.cycle_min_lr / (1.0 + spec.decay_lr_rate * decay_intervals(spec, step));
 }
 
 }  // namespace
@@ -74,18 +64,19 @@ void require_not_negative(double value, const char* key) {
 void validate_one_cycle(const ScheduleSpec& spec) {
   require(spec.cycle_first_step_size >= 1, "scheduler cycle_first_step_size is at least 1, got {}",
           spec.cycle_first_step_size);
-  require_not_negative(static_cast<double>(spec.cycle_second_step_size), "cycle_second_step_size");
+  require_not_negative(static_cast<double>(spec.cycle_second_step_size),
+                       "scheduler cycle_second_step_size");
   require_not_negative(static_cast<double>(spec.cycle_first_stair_count),
-                       "cycle_first_stair_count");
+                       "scheduler cycle_first_stair_count");
   require_not_negative(static_cast<double>(spec.cycle_second_stair_count),
-                       "cycle_second_stair_count");
-  require_not_negative(static_cast<double>(spec.decay_step_size), "decay_step_size");
-  require_not_negative(spec.cycle_min_lr, "cycle_min_lr");
-  require_not_negative(spec.cycle_max_lr, "cycle_max_lr");
-  require_not_negative(spec.decay_lr_rate, "decay_lr_rate");
-  require_not_negative(spec.decay_mom_rate, "decay_mom_rate");
-  require_beta(spec.cycle_min_mom, "cycle_min_mom");
-  require_beta(spec.cycle_max_mom, "cycle_max_mom");
+                       "scheduler cycle_second_stair_count");
+  require_not_negative(static_cast<double>(spec.decay_step_size), "scheduler decay_step_size");
+  require_not_negative(spec.cycle_min_lr, "scheduler cycle_min_lr");
+  require_not_negative(spec.cycle_max_lr, "scheduler cycle_max_lr");
+  require_not_negative(spec.decay_lr_rate, "scheduler decay_lr_rate");
+  require_not_negative(spec.decay_mom_rate, "scheduler decay_mom_rate");
+  require_beta(spec.cycle_min_mom, "scheduler cycle_min_mom");
+  require_beta(spec.cycle_max_mom, "scheduler cycle_max_mom");
 }
 
 ScheduledStep one_cycle_step(const ScheduleSpec& spec, std::int64_t step) {

@@ -5,21 +5,12 @@
 #include "core/error.h"
 #include "kernels/adamw.h"
 #include "kernels/sgd.h"
+#include "optim/spec_check.h"
 
 namespace sherd {
 namespace {
 
 using Type = OptimizerSpec::Type;
-
-void require_not_negative(double value, const char* key) {
-  require(value >= 0.0 && std::isfinite(value), "optimizer {} is a number of at least 0, got {}",
-          key, value);
-}
-
-void require_beta(double value, const char* key) {
-  require(value >= 0.0 && value < 1.0, "optimizer betas: {} is at least 0 and below 1, got {}", key,
-          value);
-}
 
 double bias_correction(const OptimizerSpec& spec, double beta, std::int64_t step) {
   return spec.bias_correction ? 1.0 - std::pow(beta, static_cast<double>(step + 1)) : 1.0;
@@ -28,15 +19,15 @@ double bias_correction(const OptimizerSpec& spec, double beta, std::int64_t step
 }  // namespace
 
 void validate(const OptimizerSpec& spec) {
-  require_not_negative(spec.lr, "lr");
-  require_not_negative(spec.weight_decay, "weight_decay");
+  require_not_negative(spec.lr, "optimizer lr");
+  require_not_negative(spec.weight_decay, "optimizer weight_decay");
   if (spec.type != Type::sgd) {
-    require_not_negative(spec.epsilon, "eps");
-    require_beta(spec.beta1, "beta1");
-    require_beta(spec.beta2, "beta2");
+    require_not_negative(spec.epsilon, "optimizer eps");
+    require_beta(spec.beta1, "optimizer beta1");
+    require_beta(spec.beta2, "optimizer beta2");
     return;
   }
-  require_not_negative(spec.momentum, "momentum");
+  require_not_negative(spec.momentum, "optimizer momentum");
   require(std::isfinite(spec.dampening), "optimizer dampening is a number, got {}", spec.dampening);
   require(!spec.nesterov || (spec.momentum > 0.0 && spec.dampening == 0.0),
           "optimizer nesterov needs a momentum above 0 and dampening 0, got momentum {}, dampening "

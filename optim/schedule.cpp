@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "optim/one_cycle.h"
+#include "optim/spec_check.h"
 
 namespace sherd {
 namespace {
@@ -71,15 +72,6 @@ bool has_end(Type type) {
          type == Type::warmup_cosine_lr;
 }
 
-void require_rate(double value, const char* key) {
-  require(value >= 0.0 && std::isfinite(value), "scheduler {} is a number of at least 0, got {}",
-          key, value);
-}
-
-void require_ratio(double value, const char* key) {
-  require(value >= 0.0 && value <= 1.0, "scheduler {} is between 0 and 1, got {}", key, value);
-}
-
 }  // namespace
 
 void validate(const ScheduleSpec& spec) {
@@ -92,11 +84,11 @@ void validate(const ScheduleSpec& spec) {
         "scheduler total_num_steps is at least 1 and no less than warmup_num_steps ({}), got {}",
         spec.warmup_num_steps, spec.total_num_steps);
   }
-  require_rate(spec.min_lr, "min_lr");
-  require_rate(spec.warmup_min_lr, "warmup_min_lr");
-  require_rate(spec.warmup_max_lr, "warmup_max_lr");
-  require_ratio(spec.warmup_min_ratio, "warmup_min_ratio");
-  require_ratio(spec.cos_min_ratio, "cos_min_ratio");
+  require_not_negative(spec.min_lr, "scheduler min_lr");
+  require_not_negative(spec.warmup_min_lr, "scheduler warmup_min_lr");
+  require_not_negative(spec.warmup_max_lr, "scheduler warmup_max_lr");
+  require_ratio(spec.warmup_min_ratio, "scheduler warmup_min_ratio");
+  require_ratio(spec.cos_min_ratio, "scheduler cos_min_ratio");
 }
 
 ScheduledStep scheduled_step(const ScheduleSpec& spec, double base_lr, std::int64_t step) {
