@@ -31,12 +31,14 @@ struct bf16 {
   }
 };
 
-/// IEEE binary16 in memory; arithmetic is done in float.
+/// IEEE binary16 in memory; arithmetic is done in float. Bits, since device compilers know no
+/// _Float16.
 struct f16 {
-  _Float16 value = 0;
+  std::uint16_t bits = 0;
   f16() = default;
-  explicit f16(float v) : value(static_cast<_Float16>(v)) {}
-  explicit operator float() const { return static_cast<float>(value); }
+  /// Rounds to nearest even; beyond the range it is infinite.
+  explicit f16(float value) : bits(std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))) {}
+  explicit operator float() const { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
 };
 
 template <class T>

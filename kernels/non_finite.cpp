@@ -17,7 +17,7 @@ bool is_non_finite(float x) {
   return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) == 0x7f800000u;
 }
 bool is_non_finite(bf16 x) { return (x.bits & 0x7f80u) == 0x7f80u; }
-bool is_non_finite(f16 x) { return (std::bit_cast<std::uint16_t>(x.value) & 0x7c00u) == 0x7c00u; }
+bool is_non_finite(f16 x) { return (x.bits & 0x7c00u) == 0x7c00u; }
 
 struct Found {
   std::int64_t count = 0;
