@@ -13,7 +13,7 @@ namespace {
 // Each cut of a float product packs the other operand once more, so tiles are as long as is fair to
 // a few threads: about eight of them, none longer than kLongest or shorter than kShortest.
 constexpr std::int64_t kParts = 8;
-constexpr std::int64_t kShortest = 128;
+constexpr std::int64_t kShortest = 256;
 constexpr std::int64_t kLongest = 512;
 // Sides of the blocks of 16-bit operands that are converted on the stack: 320 KiB in all.
 constexpr std::int64_t kSide = 128;
