@@ -19,7 +19,7 @@ SampleSpec spec(std::int64_t features, std::int64_t classes) {
 std::string refusal(const std::string& content, const std::string& label_column = "") {
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", content);
-  const std::string message =
+  std::string message =
       message_of<DataError>([&] { CsvDataset data({path}, label_column, spec(2, 3)); });
   CHECK_THAT(message, ContainsSubstring("t.csv"));
   return message;

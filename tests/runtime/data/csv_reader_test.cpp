@@ -24,7 +24,7 @@ Records records_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("records are cut at commas and line breaks", "[data]") {
-  CHECK(records_of("") == Records{});
+  CHECK(records_of("").empty());
   CHECK(records_of("a") == Records{{"a"}});
   CHECK(records_of("a,b\nc,d\n") == Records{{"a", "b"}, {"c", "d"}});
   CHECK(records_of("a,b\r\nc,d\r\n") == Records{{"a", "b"}, {"c", "d"}});

@@ -58,7 +58,7 @@ TEST_CASE("micro-batches hold the samples of the numbers asked for", "[data]") {
     check_row(set, order, listed, row, numbers[static_cast<std::size_t>(row)]);
   }
   for (std::int64_t row = 0; row < 4; ++row) check_row(set, order, ranged, row, 18 + row);
-  CHECK(memory.used_bytes() >= 2 * 4 * kSequence * 8);
+  CHECK(memory.used_bytes() >= std::int64_t{2} * 4 * kSequence * 8);
 }
 
 TEST_CASE("feature batches have a vector of labels", "[data]") {
@@ -91,7 +91,7 @@ TEST_CASE("reading micro-batches allocates nothing", "[data]") {
   const std::vector<std::int64_t> numbers = {0, 5};
   const std::int64_t before = allocations;
   for (int step = 0; step < 10; ++step) {
-    reader.read(0, step * 4, 4);
+    reader.read(0, std::int64_t{4} * step, 4);
     reader.read(1, numbers);
   }
   CHECK(allocations == before);

@@ -23,7 +23,7 @@ std::string refusal_of_fixture(const std::string& name) {
 std::string refusal(const std::string& content) {
   const TemporaryFolder folder;
   const std::string path = folder.write("x.npy", content);
-  const std::string message = message_of<DataError>([&] { NpyFile file(path); });
+  std::string message = message_of<DataError>([&] { NpyFile file(path); });
   CHECK_THAT(message, ContainsSubstring("x.npy"));
   return message;
 }

@@ -19,6 +19,7 @@ namespace {
 TokenDataset open(const TemporaryFolder& folder, const std::vector<std::string>& contents,
                   std::int64_t sequence, std::int64_t vocabulary = 256) {
   std::vector<TokenFile> files;
+  files.reserve(contents.size());
   for (const std::string& content : contents) {
     files.push_back(open_byte_file(folder.write(fmt::format("{}.txt", files.size()), content)));
   }

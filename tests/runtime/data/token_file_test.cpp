@@ -25,7 +25,7 @@ template <class Open>
 std::string refusal(Open open, const std::string& content) {
   const TemporaryFolder folder;
   const std::string path = folder.write("bad.bin", content);
-  const std::string message = message_of<DataError>([&] { open(path); });
+  std::string message = message_of<DataError>([&] { open(path); });
   CHECK_THAT(message, ContainsSubstring("bad.bin"));
   return message;
 }

@@ -14,6 +14,7 @@ namespace {
 double entropy_of(const std::vector<std::string>& contents, std::int64_t sequence) {
   const TemporaryFolder folder;
   std::vector<TokenFile> files;
+  files.reserve(contents.size());
   for (const std::string& content : contents) {
     files.push_back(open_byte_file(folder.write(fmt::format("{}", files.size()), content)));
   }

@@ -16,6 +16,7 @@ namespace {
 void write_tensors(const std::string& path,
                    const std::map<std::string, std::vector<float>>& tensors) {
   std::vector<TensorRecord> records;
+  records.reserve(tensors.size());
   for (const auto& [name, values] : tensors) {
     records.push_back({name, DType::f32, {static_cast<std::int64_t>(values.size())}});
   }

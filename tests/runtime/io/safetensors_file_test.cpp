@@ -19,7 +19,7 @@ namespace {
 std::string refusal(const std::string& file_content) {
   const TemporaryFolder folder;
   const std::string path = folder.write("bad.safetensors", file_content);
-  const std::string message = message_of<DataError>([&] { SafetensorsFile file(path); });
+  std::string message = message_of<DataError>([&] { SafetensorsFile file(path); });
   CHECK_THAT(message, ContainsSubstring("bad.safetensors"));
   return message;
 }

@@ -156,9 +156,9 @@ TEST_CASE("writes outside a tensor, twice, or to an unknown one are refused", "[
   CHECK_THROWS_AS(writer.write("a", -1, "xyz", 3), ArgumentError);
   CHECK_THROWS_AS(writer.write("a", 0, "xyz", -3), ArgumentError);
   writer.write("a", 3, "345", 3);
-  for (const auto& [offset, bytes] :
-       std::vector<std::pair<int, int>>{{3, 3}, {2, 2}, {5, 1}, {0, 10}}) {
-    CHECK_THAT(message_of<ArgumentError>([&] { writer.write("a", offset, "0123456789", bytes); }),
+  for (const std::pair<int, int> range : {std::pair{3, 3}, {2, 2}, {5, 1}, {0, 10}}) {
+    CHECK_THAT(message_of<ArgumentError>(
+                   [&] { writer.write("a", range.first, "0123456789", range.second); }),
                ContainsSubstring("written twice"));
   }
   writer.write("a", 0, "012", 3);
