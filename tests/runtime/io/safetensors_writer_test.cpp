@@ -118,6 +118,7 @@ TEST_CASE("ranges written in any order by owner and guests make the same file", 
 
   SafetensorsWriter owner(folder.path("parts"), records);
   std::vector<SafetensorsWriter> guests;
+  guests.reserve(2);
   for (int i = 0; i < 2; ++i) guests.emplace_back(folder.path("parts"), records, FileRole::guest);
   struct Piece {
     std::string name;
@@ -156,7 +157,7 @@ TEST_CASE("writes outside a tensor, twice, or to an unknown one are refused", "[
   CHECK_THROWS_AS(writer.write("a", -1, "xyz", 3), ArgumentError);
   CHECK_THROWS_AS(writer.write("a", 0, "xyz", -3), ArgumentError);
   writer.write("a", 3, "345", 3);
-  for (const std::pair<int, int> range : {std::pair{3, 3}, {2, 2}, {5, 1}, {0, 10}}) {
+  for (const std::pair<int, int>& range : {std::pair{3, 3}, {2, 2}, {5, 1}, {0, 10}}) {
     CHECK_THAT(message_of<ArgumentError>(
                    [&] { writer.write("a", range.first, "0123456789", range.second); }),
                ContainsSubstring("written twice"));
