@@ -12,9 +12,9 @@
 #include "models/token_embedding.h"
 #include "models/workspace.h"
 
-// Kept from forward to backward is what a product or the attention made. What is elementwise in it
-// (normed rows and their statistics, GELU) is made again in backward's workspace: per token that is
-// 2C + I elements less for each block, for three passes over memory.
+// Kept from forward to backward is what a product or the attention made. What is elementwise
+// (normed rows and their statistics, GELU) is made again in backward's workspace: 2C + I elements a
+// token less for each block, for three passes over memory.
 
 namespace sherd {
 namespace {
@@ -68,7 +68,7 @@ class Gpt2Block final : public Unit {
     Footprint f;
     f.output = {compute, {B, T, hidden_}};
     f.saved.resize(kSavedCount);
-    f.saved[kQkv] = {compute, {B, T, 3 * heads_, head_dim()}};
+    f.saved[kQkv] = {compute, {B, T, qkv_heads(), head_dim()}};
     f.saved[kAttended] = {compute, {B, T, heads_, head_dim()}};
     f.saved[kLse] = {DType::f32, {B, heads_, T}};
     f.saved[kMiddle] = {compute, {B, T, hidden_}};
@@ -121,6 +121,7 @@ class Gpt2Block final : public Unit {
   };
 
   std::int64_t head_dim() const { return hidden_ / heads_; }
+  std::int64_t qkv_heads() const { return 3 * std::int64_t{heads_}; }
 
   AttentionSpec attention_spec() const {
     return {.heads = heads_,
@@ -154,7 +155,7 @@ class Gpt2Block final : public Unit {
     workspace.rewind(0);
     s.masked = workspace.take(compute, {shape.tokens(), hidden_});
     workspace.rewind(0);
-    s.dqkv = workspace.take(compute, {shape.samples, shape.sequence, 3 * heads_, head_dim()});
+    s.dqkv = workspace.take(compute, {shape.samples, shape.sequence, qkv_heads(), head_dim()});
     const std::int64_t after_dqkv = workspace.mark();
     s.dattended = workspace.take(compute, {shape.samples, shape.sequence, heads_, head_dim()});
     workspace.rewind(after_dqkv);

@@ -1,6 +1,7 @@
 #include "models/build.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -111,10 +112,34 @@ TEST_CASE("Flops count products and the causal half of attention") {
   const Model model = build_model(config);
   const BatchShape shape{.samples = 3, .sequence = 5};
   const double products = 2.0 * 15 * (10 * 24 + 12 * 10 + 10 * 14 + 7 * 10);
-  const double attention = 4.0 * 3 * (5 * 6 / 2) * 12;
+  const double attention = 4.0 * 3 * 15 * 12;
   CHECK(model.units[0]->forward_flops(shape) == 0.0);
   CHECK(model.units[1]->forward_flops(shape) == products + attention);
   CHECK(model.units.back()->forward_flops(shape) == 2.0 * 15 * 10 * 23);
+}
+
+std::int64_t saved_bytes(const std::string& name, std::size_t unit, DType compute) {
+  const Model model = build_model(tiny_model(name));
+  std::int64_t bytes = 0;
+  for (const TensorSpec& saved : model.units.at(unit)->footprint({3, 5}, compute).saved) {
+    bytes += saved.size_bytes();
+  }
+  return bytes;
+}
+
+TEST_CASE("Units keep the bytes that docs/models.md says") {
+  const DType compute = GENERATE(DType::f32, DType::bf16);
+  const std::int64_t e = size_of(compute);
+  const std::int64_t tokens = 15, C = 10, I = 7, H = 2, K = 1, D = 6;
+  CHECK(saved_bytes("gpt2", 1, compute) == tokens * (e * (5 * C + I) + 4 * H));
+  const std::int64_t llama = tokens * (e * ((2 * H + 2 * K) * D + C + 2 * I) + 4 * H);
+  CHECK(saved_bytes("llama", 1, compute) == llama);
+  CHECK(saved_bytes("qwen2", 1, compute) == llama);
+  CHECK(saved_bytes("qwen3", 1, compute) ==
+        tokens * (e * ((3 * H + 3 * K) * D + C + 2 * I) + 4 * (2 * H + K)));
+  for (const std::size_t unit : {std::size_t{0}, std::size_t{3}})
+    CHECK(saved_bytes("gpt2", unit, compute) == 0);
+  CHECK(saved_bytes("mlp", 0, compute) == 0);
 }
 
 TEST_CASE("Descriptions round large counts") {

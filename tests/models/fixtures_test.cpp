@@ -15,10 +15,7 @@ namespace {
 constexpr double kLossTolerance = 1e-5;
 constexpr double kGradientTolerance = 1e-4;
 
-std::string any_fixture() {
-  static const std::vector<std::string> names = ModelFixture::names();
-  return GENERATE(from_range(names));
-}
+std::string any_fixture() { return GENERATE(from_range(ModelFixture::names())); }
 
 void load(UnitRunner& runner, const ModelFixture& fixture) {
   for (const std::string& name : fixture.parameter_names()) {

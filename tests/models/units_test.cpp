@@ -14,10 +14,7 @@
 namespace sherd::testing {
 namespace {
 
-std::string any_model() {
-  static const std::vector<std::string> names = tiny_model_names();
-  return GENERATE(from_range(names));
-}
+std::string any_model() { return GENERATE(from_range(tiny_model_names())); }
 
 std::uint64_t fresh_seed() { return std::random_device{}(); }
 
