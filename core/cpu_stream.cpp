@@ -84,7 +84,7 @@ void CpuStream::synchronize() {
 
 double CpuStream::waited_ms() const {
   constexpr double kNsPerMs = 1e6;
-  return static_cast<double>(blocked_ns()) / kNsPerMs;
+  return static_cast<double>(blocked_ns_.load(std::memory_order_relaxed)) / kNsPerMs;
 }
 
 CpuStream::Task& CpuStream::reserve() {

@@ -43,9 +43,6 @@ class CpuStream final : public Stream {
     push(std::move(task), /*always=*/false);
   }
 
-  /// Nanoseconds the worker has spent blocked in `wait`, since construction.
-  std::int64_t blocked_ns() const { return blocked_ns_.load(std::memory_order_relaxed); }
-
  private:
   struct Task {
     void (*call)(void*) = nullptr;
