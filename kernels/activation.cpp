@@ -21,20 +21,18 @@ struct Relu {
 struct Silu {
   static float value(float x) { return x * fast_sigmoid(x); }
   static float slope(float x) {
-    const float s = fast_sigmoid(x);
-    return s * (1.0f + x * (1.0f - s));
+    const SigmoidPair s = fast_sigmoid_pair(x);
+    return s.value * (1.0f + x * s.complement);
   }
 };
 
 struct GeluTanh {
-  static float gate(float x) {
-    return fast_sigmoid(kTwoSqrtTwoOverPi * (x + kGeluCubic * x * x * x));
-  }
-  static float value(float x) { return x * gate(x); }
+  static float gate(float x) { return kTwoSqrtTwoOverPi * (x + kGeluCubic * x * x * x); }
+  static float value(float x) { return x * fast_sigmoid(gate(x)); }
   static float slope(float x) {
-    const float s = gate(x);
-    const float inner = kTwoSqrtTwoOverPi * (1.0f + 3.0f * kGeluCubic * x * x);
-    return s + x * inner * (s * (1.0f - s));
+    const SigmoidPair s = fast_sigmoid_pair(gate(x));
+    const float gate_slope = kTwoSqrtTwoOverPi * (1.0f + 3.0f * kGeluCubic * x * x);
+    return s.value + x * gate_slope * (s.value * s.complement);
   }
 };
 

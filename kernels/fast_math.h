@@ -35,6 +35,17 @@ namespace sherd {
 /// 1 / (1 + e^-x) within 3 ulp.
 [[gnu::always_inline]] inline float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
 
+/// fast_sigmoid(x) and one minus it, each with its relative accuracy.
+struct SigmoidPair {
+  float value;
+  float complement;
+};
+[[gnu::always_inline]] inline SigmoidPair fast_sigmoid_pair(float x) {
+  const float e = fast_exp(-x);
+  const float value = 1.0f / (1.0f + e);
+  return {value, x < 0.0f ? 1.0f - value : e * value};
+}
+
 /// e^(-x²/2), what the normal density and distribution share.
 [[gnu::always_inline]] inline float fast_gaussian(float x) { return fast_exp(-0.5f * x * x); }
 

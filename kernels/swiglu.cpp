@@ -51,9 +51,9 @@ void run_backward(const T* dy, const T* gate_up, T* dgate_up, const SwigluShape&
       const auto gate = static_cast<float>(gates[i]);
       const auto up = static_cast<float>(ups[i]);
       const auto d = static_cast<float>(dout[i]);
-      const float s = fast_sigmoid(gate);
-      dgates[i] = static_cast<T>(d * up * (s * (1.0f + gate * (1.0f - s))));
-      dups[i] = static_cast<T>(d * (gate * s));
+      const SigmoidPair s = fast_sigmoid_pair(gate);
+      dgates[i] = static_cast<T>(d * up * (s.value * (1.0f + gate * s.complement)));
+      dups[i] = static_cast<T>(d * (gate * s.value));
     }
   }
 }
