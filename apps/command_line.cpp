@@ -10,8 +10,10 @@
 #include "apps/config_command.h"
 #include "apps/generate.h"
 #include "apps/plan.h"
+#include "apps/terminal.h"
 #include "apps/train.h"
 #include "apps/version.h"
+#include "runtime/config/suggest.h"
 
 namespace sherd {
 namespace {
@@ -119,6 +121,10 @@ struct Entry {
   bool ranked;
 };
 
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done; 1 run-time failure; 2 usage or configuration; 3 bad data or model folder; "
+    "4 non-finite gradients; 5 communication; 75 stopped by a signal.";
+
 constexpr Entry kEntries[] = {
     {"train", "train a model: mpirun -np N sherd train RUN.json", add_train, true},
     {"plan", "what a run takes, to the byte; needs no ranks, GPU or data", add_plan, false},
@@ -126,10 +132,11 @@ constexpr Entry kEntries[] = {
     {"generate", "sample text from a trained model", add_generate, false},
 };
 
+/// Of ranks that all print the same, one does.
 Command print_command(const std::string& text) {
   Command command;
   command.alone = [text] {
-    std::fputs(text.c_str(), stdout);
+    if (is_first_rank()) std::fputs(text.c_str(), stdout);
     return ExitCode::ok;
   };
   return command;
@@ -144,6 +151,18 @@ Command print_command(const std::string& text) {
   throw ArgumentError(fmt::format("{}; see {} --help", message, name));
 }
 
+/// CLI11 would call a mistyped subcommand an unexpected argument.
+void check_name(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const Entry& entry : kEntries) names.emplace_back(entry.name);
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  const std::string near = nearest(argv[1], names);
+  throw ArgumentError(
+      fmt::format("there is no subcommand \"{}\"; {}", argv[1],
+                  near.empty() ? "there are " + joined(names) : "did you mean \"" + near + "\"?"));
+}
+
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv) {
@@ -152,6 +171,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   CLI::App app("Trains models that are kept in shards and put together layer by layer.", "sherd");
   app.add_flag("--version", all.version, "print the version");
   app.add_flag("--json", all.json, "with --version: as JSON");
+  app.footer(kExitCodes);
+  check_name(argc, argv);
   for (const Entry& entry : kEntries) {
     entry.add(*app.add_subcommand(entry.name, entry.description), all, command);
   }

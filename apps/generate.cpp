@@ -47,8 +47,9 @@ ExitCode generate_command(const GenerateCommand& command) {
   require(command.tokens >= 0, "--tokens must be 0 or more, got {}", command.tokens);
   Sampler sampler(command.sampler);
   const std::string folder = model_folder_in(command.folder);
-  LanguageModel model(folder,
-                      choose_threads({own_cores("here")}, 0, threads_in_environment()).threads);
+  const std::int64_t longest = static_cast<std::int64_t>(command.prompt.size()) + command.tokens;
+  const int threads = choose_threads({own_cores("here")}, 0, threads_in_environment()).threads;
+  LanguageModel model(folder, longest, threads);
   require(model.vocabulary() <= kByteVocabulary,
           "{} has {} tokens: text for them needs a tokenizer, and generate knows bytes only "
           "(vocab_size up to {})",

@@ -41,10 +41,10 @@ Model checked_model(const ModelConfig& config, const std::string& folder) {
 
 }  // namespace
 
-LanguageModel::LanguageModel(const std::string& folder, int threads)
+LanguageModel::LanguageModel(const std::string& folder, std::int64_t longest, int threads)
     : config_(load_model_config(folder, ModelUse::inference)),
       model_(checked_model(config_, folder)),
-      window_(config_.max_position_embeddings),
+      window_(std::min(config_.max_position_embeddings, longest)),
       weights_(memory_, weight_bytes(model_)),
       stream_("generate", threads) {
   load_weights(folder);

@@ -17,8 +17,9 @@ namespace sherd {
 /// over a window of tokens.
 class LanguageModel {
  public:
-  /// Throws ArgumentError for a folder of another kind of model, DataError for bad weights.
-  LanguageModel(const std::string& folder, int threads);
+  /// There will be at most `longest` tokens to look back on. Throws ArgumentError for a folder of
+  /// another kind of model, DataError for bad weights.
+  LanguageModel(const std::string& folder, std::int64_t longest, int threads);
 
   std::int64_t vocabulary() const { return model_.sample.input_range; }
   /// The most tokens it looks back on.

@@ -1,7 +1,4 @@
-#include <cstdlib>
 #include <exception>
-#include <optional>
-#include <string_view>
 
 #include "apps/agreement.h"
 #include "apps/command_line.h"
@@ -14,12 +11,6 @@ using sherd::Command;
 using sherd::Complaint;
 using sherd::ExitCode;
 using sherd::MpiSession;
-
-/// Of the ranks that all print the same, one does.
-bool speaks() {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  return rank == nullptr || std::string_view(rank) == "0";
-}
 
 ExitCode run_alone(const Command& command) {
   try {
@@ -48,7 +39,7 @@ int main(int argc, char** argv) {
     if (sherd::is_launched_as_rank() && sherd::names_ranked_command(argc, argv)) {
       return static_cast<int>(fail_with_the_others(sherd::complaint_about(error)));
     }
-    if (speaks()) sherd::report_error(error);
+    if (sherd::is_first_rank()) sherd::report_error(error);
     return static_cast<int>(sherd::complaint_about(error).code);
   }
   if (command.as_a_rank) return static_cast<int>(sherd::run_as_rank(command.as_a_rank));

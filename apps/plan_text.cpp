@@ -42,8 +42,8 @@ std::string traffic_row(const std::string& label, const Traffic& traffic) {
 
 std::string plan_headline(const RunPlan& plan) {
   const PlanOptions& options = plan.options;
-  std::string text = fmt::format("stage {} over {} rank{}, {}", options.stage, plan.world,
-                                 plan.world == 1 ? "" : "s", name_of(options.compute));
+  std::string text = fmt::format("stage {} over {}, {}", options.stage, counted(plan.world, "rank"),
+                                 name_of(options.compute));
   if (options.group_size != plan.world) {
     text += fmt::format(", shard groups of {}", options.group_size);
   }
@@ -59,9 +59,8 @@ std::string batch_headline(const RunPlan& plan) {
   const BatchShape& largest = plan.largest_micro_batch;
   std::string size = std::to_string(largest.samples);
   if (largest.sequence > 1) size += fmt::format(" × {}", largest.sequence);
-  return fmt::format("{} sample{}, in micro-batches of up to {} and {} round{}", plan.batch.train,
-                     plan.batch.train == 1 ? "" : "s", size, plan.options.rounds,
-                     plan.options.rounds == 1 ? "" : "s");
+  return fmt::format("{}, in micro-batches of up to {} and {}", counted(plan.batch.train, "sample"),
+                     size, counted(plan.options.rounds, "round"));
 }
 
 std::string memory_lines(const RankNeeds& needs) {
@@ -85,6 +84,11 @@ std::string plan_table(const RunPlan& plan) {
   text += header_row(width);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     text += needs_row(labels[i], width, plan.needs[i]);
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (plan.needs[i].gap_bytes == 0) continue;
+    text += fmt::format("workspace of {} counts {} of gaps between tensors\n", labels[i],
+                        bytes_text(plan.needs[i].gap_bytes));
   }
   text += "\nper step:\n";
   for (std::size_t i = 0; i < labels.size(); ++i) {

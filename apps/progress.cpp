@@ -30,11 +30,11 @@ std::string cut_to(const std::string& text, int columns) {
 std::string progress_line(const StepReport& report, const ProgressOptions& options,
                           double seconds_left) {
   const StepResult& result = report.result;
-  std::string line = fmt::format(
-      "step {}/{}  loss {:.4f}  norm {:.3g}  lr {:.2e}  {} {}/s  {:.0f} ms  comm {:.0f} ms",
-      report.step, options.steps, result.loss, result.gradient_norm, result.lr,
-      count_text(static_cast<std::int64_t>(report.tokens_per_s())), options.token_noun,
-      report.step_ms, result.exposed_ms);
+  std::string line =
+      fmt::format("step {}/{}  loss {:.4f}  norm {:.3g}  lr {:.2e}  {} {}/s  {} ms  comm {} ms",
+                  report.step, options.steps, result.loss, result.gradient_norm, result.lr,
+                  count_text(report.tokens_per_s()), options.token_noun, count_text(report.step_ms),
+                  count_text(result.exposed_ms));
   if (report.validation_loss) line += fmt::format("  val {:.4f}", *report.validation_loss);
   return line + "  ETA " + duration_text(seconds_left);
 }
@@ -62,8 +62,11 @@ double Progress::seconds_left(const StepReport& report) {
 }
 
 std::string Progress::skipped_line(const StepReport& report) const {
-  const std::string line = fmt::format("step {}/{} skipped: {}", report.step, options_.steps,
-                                       report.result.skipped_because);
+  const std::string scale = report.result.loss_scale == 1.0
+                                ? ""
+                                : fmt::format(" (loss scale {:g})", report.result.loss_scale);
+  const std::string line = fmt::format("step {}/{} skipped: {}{}", report.step, options_.steps,
+                                       report.result.skipped_because, scale);
   return terminal_.has_colours ? kYellow + line + kPlain : line;
 }
 
@@ -73,10 +76,11 @@ void Progress::add(const StepReport& report) {
     say(skipped_line(report));
     return;
   }
-  const bool due = report.step % options_.every == 0 || report.step == options_.steps;
+  const bool last = report.step == options_.steps;
+  const bool due = report.step % options_.every == 0 || last;
   if (!due && !report.validation_loss) return;
   const std::string line = progress_line(report, options_, left);
-  if (terminal_.is_terminal && !report.validation_loss) {
+  if (terminal_.is_terminal && !report.validation_loss && !last) {
     write_over(line);
   } else {
     say(line);

@@ -23,12 +23,11 @@ constexpr std::array kDecimal = {Unit{1e12, "TB"}, Unit{1e9, "GB"}, Unit{1e6, "M
 constexpr std::array kCounts = {Unit{1e12, "T"}, Unit{1e9, "B"}, Unit{1e6, "M"}, Unit{1e3, "k"}};
 
 template <class Units>
-std::string scaled(std::int64_t number, const Units& units, std::string_view otherwise) {
-  const auto value = static_cast<double>(number);
+std::string scaled(double value, const Units& units, const std::string& otherwise) {
   for (const auto& unit : units) {
     if (value >= unit.size) return fmt::format("{:.1f} {}", value / unit.size, unit.name);
   }
-  return fmt::format("{}{}", number, otherwise);
+  return otherwise;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -50,9 +49,19 @@ double unit_size(std::string_view name) {
 
 }  // namespace
 
-std::string bytes_text(std::int64_t bytes) { return scaled(bytes, kBinary, " B"); }
+std::string bytes_text(std::int64_t bytes) {
+  return scaled(static_cast<double>(bytes), kBinary, fmt::format("{} B", bytes));
+}
 
-std::string count_text(std::int64_t count) { return scaled(count, kCounts, ""); }
+std::string count_text(double count) {
+  constexpr double kExact = 10.0;
+  const bool small = count < kExact && count != std::floor(count);
+  return scaled(count, kCounts, fmt::format("{:.{}f}", count, small ? 1 : 0));
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string duration_text(double seconds) {
   constexpr std::int64_t kMinute = 60;

@@ -39,7 +39,7 @@ void RunReport::add(const StepReport& step) {
 
 void RunReport::finish(int signal) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started_;
-  const std::string end = signal == 0 ? fmt::format("{} steps", steps_)
+  const std::string end = signal == 0 ? counted(steps_, "step")
                                       : fmt::format("stopped by {} after step {} of {}",
                                                     stop_signal_name(signal), last_step_, steps_);
   say(fmt::format("{} in {}; the model is in {}/model", end, duration_text(passed.count()),

@@ -16,9 +16,8 @@ std::string weights_line(const RunConfig& run) {
 }
 
 std::string ranks_line(const RunPlan& plan, const StartFacts& facts) {
-  return fmt::format("{} on {} machine{}, {} thread{} each, {}", plan.world, facts.machines,
-                     facts.machines == 1 ? "" : "s", facts.threads, facts.threads == 1 ? "" : "s",
-                     facts.communicator);
+  return fmt::format("{} on {}, {} each; {}", plan.world, counted(facts.machines, "machine"),
+                     counted(facts.threads, "thread"), facts.communicator);
 }
 
 /// Notes of the configuration, without those that the list of DeepSpeed's keys repeats.
@@ -43,7 +42,8 @@ std::string start_banner(const LoadedConfig& config, const RunPlan& plan, const 
   };
   line("model", plan.model + ", " + weights_line(run));
   line("data", facts.data);
-  line("run", fmt::format("{} steps of {}, into {}", run.steps, batch_headline(plan), run.output));
+  line("run", fmt::format("{} of {}, into {}", counted(run.steps, "step"), batch_headline(plan),
+                          run.output));
   line("ranks", ranks_line(plan, facts));
   line("plan",
        fmt::format("{}, {} nodes, hash {}", plan_headline(plan), plan.node_count, plan.hash));

@@ -27,6 +27,12 @@ bool is_set(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
+/// PMIX_RANK is no witness: Open MPI sets it for a process that nobody launched, too.
+const char* rank_variable() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank != nullptr ? rank : std::getenv("PMI_RANK");
+}
+
 Terminal look_at(int descriptor) {
   Terminal terminal;
   const char* kind = std::getenv("TERM");
@@ -42,8 +48,11 @@ Terminal look_at(int descriptor) {
 
 }  // namespace
 
-bool is_launched_as_rank() {
-  return is_set("OMPI_COMM_WORLD_RANK") || is_set("PMI_RANK") || is_set("PMIX_RANK");
+bool is_launched_as_rank() { return rank_variable() != nullptr; }
+
+bool is_first_rank() {
+  const char* rank = rank_variable();
+  return rank == nullptr || std::string_view(rank) == "0";
 }
 
 Terminal find_terminal() {

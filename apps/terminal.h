@@ -16,7 +16,8 @@ struct Terminal {
 /// away.
 Terminal find_terminal();
 
-/// Whether a launcher started this process as one of the ranks of a job.
+/// Whether a launcher started this process as one of the ranks of a job, and whether as the first.
 bool is_launched_as_rank();
+bool is_first_rank();
 
 }  // namespace sherd

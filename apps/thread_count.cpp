@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "apps/agreement.h"
+#include "apps/quantity.h"
 #include "apps/terminal.h"
 
 namespace sherd {
@@ -83,13 +84,12 @@ ThreadChoice choose_threads(const std::vector<CoreSet>& ranks, int rank, int wan
   choice.threads = wanted > 0 ? wanted : share(own, users);
   const int needed = local * choice.threads;
   if (usable < own.available && (wanted == 0 || needed > usable)) {
-    choice.warning = fmt::format(
-        "{} rank{} of {} may run on {} of its {} cores; mpirun --bind-to none gives them all",
-        local, local == 1 ? "" : "s", own.host, usable, own.available);
+    choice.warning =
+        fmt::format("{} of {} may run on {} of its {} cores; mpirun --bind-to none gives them all",
+                    counted(local, "rank"), own.host, usable, own.available);
   } else if (needed > usable) {
-    choice.warning = fmt::format("{} rank{} of {} run {} thread{} each on {} cores", local,
-                                 local == 1 ? "" : "s", own.host, choice.threads,
-                                 choice.threads == 1 ? "" : "s", usable);
+    choice.warning = fmt::format("{} of {} run {} each on {}", counted(local, "rank"), own.host,
+                                 counted(choice.threads, "thread"), counted(usable, "core"));
   }
   return choice;
 }

@@ -1,0 +1,130 @@
+#include "apps/doctor.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/agreement.h"
+#include "apps/job.h"
+#include "apps/quantity.h"
+#include "apps/thread_count.h"
+#include "apps/version.h"
+#include "core/cuda_backend.h"
+
+namespace sherd {
+namespace {
+
+struct Findings {
+  std::string text;
+  std::vector<std::string> advice;
+
+  void add(const char* what, const std::string& value) {
+    text += fmt::format("{:<10} {}\n", what, value);
+  }
+};
+
+/// The value behind `key` in a "key: value" file of /proc, or "".
+std::string proc_value(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::int64_t memory_bytes(const char* key) {
+  constexpr std::int64_t kKibibyte = 1024;
+  return std::atoll(proc_value("/proc/meminfo", key).c_str()) * kKibibyte;
+}
+
+void find_machine(Findings& findings) {
+  const std::string model = proc_value("/proc/cpuinfo", "model name");
+  findings.add("processor", fmt::format("{}, {}", model.empty() ? "unknown" : model,
+                                        counted(std::thread::hardware_concurrency(), "core")));
+  findings.add("memory", fmt::format("{} of {} available", bytes_text(memory_bytes("MemAvailable")),
+                                     bytes_text(memory_bytes("MemTotal"))));
+  struct statvfs shm {};
+  if (statvfs("/dev/shm", &shm) != 0) return;
+  const auto free = static_cast<std::int64_t>(shm.f_bavail * shm.f_frsize);
+  findings.add("/dev/shm", bytes_text(free) + " free, where ranks of a machine share memory");
+  constexpr std::int64_t kLittle = std::int64_t{1} << 30;
+  if (free < kLittle) {
+    findings.advice.push_back(
+        "/dev/shm is small: ranks keep their arenas there; in a container raise --shm-size");
+  }
+}
+
+/// OpenBLAS tells its choice of kernels only through its environment, which can also hold it back.
+void find_blas(Findings& findings) {
+  const char* core = std::getenv("OPENBLAS_CORETYPE");
+  if (core == nullptr) return;
+  findings.add("OpenBLAS", fmt::format("kept to {} kernels by OPENBLAS_CORETYPE", core));
+}
+
+void find_gpus(Findings& findings) {
+  findings.add("CUDA", cuda_versions());
+  const int count = cuda_device_count();
+  if (count == 0) {
+    findings.add("GPU", "none: " + cuda_absence());
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    const CudaDeviceInfo info = cuda_device_info(i);
+    std::string peers;
+    for (int j = 0; j < count; ++j) {
+      if (j != i && cuda_can_access_peer(i, j)) peers += fmt::format(" {}", j);
+    }
+    findings.add("GPU", fmt::format("{} {} (sm_{}), {} of {} free, {}{}", i, info.name,
+                                    info.compute_capability, bytes_text(info.free_bytes),
+                                    bytes_text(info.total_bytes),
+                                    counted(info.multiprocessors, "multiprocessor"),
+                                    peers.empty() ? "" : ", reads peers" + peers));
+  }
+}
+
+std::string core_list(const std::vector<int>& cores) {
+  return cores.empty() ? "none" : fmt::format("{}", fmt::join(cores, ","));
+}
+
+void find_ranks(Findings& findings, MpiSession& session, Communicator& world) {
+  const std::string& host = session.hostnames()[static_cast<std::size_t>(session.rank())];
+  const CoreSet own = own_cores(host);
+  const ThreadChoice choice = choose_threads(world, host, 0);
+  const std::vector<std::string> lines =
+      gather_texts(world, fmt::format("rank {} on {}, cores {}, {}", session.rank(), host,
+                                      core_list(own.cores), counted(choice.threads, "thread")));
+  const std::vector<std::string> warnings = gather_texts(world, choice.warning);
+  findings.add("ranks", fmt::format("{}, {}", session.size(), world.description()));
+  for (const std::string& line : lines) findings.add("", line);
+  for (const std::string& warning : warnings) {
+    if (!warning.empty()) findings.advice.push_back(warning);
+  }
+}
+
+}  // namespace
+
+ExitCode doctor_command(MpiSession& session) {
+  const auto world = session.world();
+  Findings findings;
+  find_ranks(findings, session, *world);
+  if (session.rank() != 0) return ExitCode::ok;
+  find_machine(findings);
+  find_blas(findings);
+  find_gpus(findings);
+  std::string text = version_text(false) + "\n\n" + findings.text;
+  text += findings.advice.empty() ? "\nNothing stands in the way.\n" : "\nTo look at:\n";
+  for (const std::string& advice : findings.advice) text += "  " + advice + "\n";
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+}  // namespace sherd

@@ -1,0 +1,57 @@
+#include "apps/command_line.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/command_run.h"
+
+using namespace sherd::testing;
+
+TEST_CASE("every command has help") {
+  const std::string command = GENERATE("", "train", "plan", "config", "config show",
+                                       "config import", "config schema", "config docs", "generate");
+  INFO(command);
+  const CommandResult result = run_sherd(command + " --help");
+  CHECK(result.exit_code == 0);
+  CHECK(result.says("Usage: sherd"));
+}
+
+TEST_CASE("help is printed once, however many ranks ask") {
+  const CommandResult result = run_ranks(3, "--help");
+  CHECK(result.exit_code == 0);
+  CHECK(result.output.find("Usage") == result.output.rfind("Usage"));
+}
+
+TEST_CASE("the version is there for people and programs") {
+  const CommandResult text = run_sherd("--version");
+  CHECK(text.exit_code == 0);
+  CHECK(text.output.starts_with("sherd "));
+  const auto json = nlohmann::json::parse(run_sherd("--version --json").output);
+  CHECK(text.output.find(json["version"].get<std::string>()) == 6);
+  CHECK(json["mpi"].is_string());
+  CHECK(json["cuda"].is_boolean());
+}
+
+TEST_CASE("a wrong command line ends with 2 and says how to get help") {
+  struct Case {
+    const char* arguments;
+    const char* message;
+  };
+  const Case wrong =
+      GENERATE(Case{"", "a subcommand is missing; see sherd --help"},
+               Case{"trian run.json", "there is no subcommand \"trian\"; did you mean \"train\"?"},
+               Case{"frobnicate", "there are train, plan"},
+               Case{"train", "run_file is required; see sherd train --help"},
+               Case{"plan run.json", "--ranks is required; see sherd plan --help"},
+               Case{"plan run.json --ranks 0", "see sherd plan --help"},
+               Case{"plan run.json --ranks 2 --format xml", "see sherd plan --help"},
+               Case{"config", "see sherd config --help"},
+               Case{"generate folder", "--prompt is required; see sherd generate --help"},
+               Case{"plan a.json --ranks 2 --bogus", "--bogus; see sherd plan --help"});
+  const CommandResult result = run_sherd(wrong.arguments);
+  INFO(result.output);
+  CHECK(result.exit_code == 2);
+  CHECK(result.output.starts_with("error: "));
+  CHECK(result.says(wrong.message));
+}

@@ -1,0 +1,87 @@
+#include "apps/plan.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/command_run.h"
+
+using namespace sherd;
+using namespace sherd::testing;
+
+TEST_CASE("a plan needs no data, and its JSON adds up") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  const CommandResult result = run_sherd("plan " + run +
+                                         " --ranks 3 --format json --set data.train=gone.txt "
+                                         "--set zero_optimization.stage=3 2>/dev/null");
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  const auto plan = nlohmann::json::parse(result.output);
+  REQUIRE(plan["ranks"].size() == 3);
+  std::int64_t gathered = 0;
+  for (std::size_t r = 0; r < 3; ++r) {
+    const auto& rank = plan["ranks"][r];
+    CHECK(rank["rank"] == r);
+    std::int64_t sum = 0;
+    for (const char* tag :
+         {"parameters", "gradients", "optimizer", "activations", "gather", "workspace"}) {
+      sum += rank["bytes"][tag].get<std::int64_t>();
+    }
+    CHECK(rank["bytes"].size() == 6);
+    CHECK(rank["peak_bytes"] == sum);
+    gathered += rank["traffic"]["gather_bytes"].get<std::int64_t>();
+  }
+  CHECK(plan["traffic"]["gather_bytes"] == gathered);
+  CHECK(gathered > 0);
+  CHECK(plan["hash"].get<std::string>().size() == 16);
+}
+
+TEST_CASE("a run takes what was planned for it", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder) + " --set zero_optimization.stage=3";
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + run + " --ranks 2 --format json 2>/dev/null").output);
+  const CommandResult result = run_ranks(2, "train " + run);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.says("hash " + plan["hash"].get<std::string>()));
+  CHECK(folder.read("run/plan.txt")
+            .find(fmt::format("= {} bytes", plan["ranks"][0]["peak_bytes"].get<std::int64_t>())) !=
+        std::string::npos);
+}
+
+TEST_CASE("the text folds equal ranks and lists nodes on request") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_mlp_run(folder) + " --ranks 4";
+  const CommandResult table = run_sherd(run);
+  CHECK(table.exit_code == 0);
+  CHECK(table.says("ranks 0-3 "));
+  CHECK(table.says("note: train_batch_size 11 over 4 ranks"));
+  CHECK(!table.says("forward"));
+  CHECK(run_sherd(run + " --nodes").says("compute  forward"));
+}
+
+TEST_CASE("what does not fit ends with 2 and the smallest change that helps") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) + " --ranks 4";
+  CHECK(run_sherd(run + " --device-memory 1GiB").says("\nfits\n"));
+  const CommandResult text = run_sherd(run + " --device-memory 200KiB");
+  INFO(text.output);
+  CHECK(text.exit_code == 2);
+  CHECK(text.says("does not fit: rank 0 needs "));
+  CHECK(text.says("zero_optimization.stage=3\n"));
+  CHECK(text.says("the smallest change that fits: "));
+
+  const CommandResult json = run_sherd(run + " --device-memory 200KiB --format json 2>/dev/null");
+  CHECK(json.exit_code == 2);
+  const auto plan = nlohmann::json::parse(json.output);
+  CHECK(plan["fits"] == false);
+  bool any = false;
+  for (const auto& alternative : plan["alternatives"]) {
+    CHECK(alternative["fits"] == (alternative["peak_bytes"] <= 200 * 1024));
+    any = any || alternative["fits"].get<bool>();
+  }
+  CHECK(any);
+
+  CHECK(run_sherd(run + " --device-memory lots").exit_code == 2);
+  CHECK(run_sherd(run + " --device-memory 1GiB,1GiB").says("expected one size, or 4"));
+}

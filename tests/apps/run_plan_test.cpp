@@ -1,0 +1,121 @@
+#include "apps/run_plan.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <chrono>
+#include <numeric>
+#include <string>
+
+#include "apps/engine_options.h"
+#include "apps/plan_advice.h"
+#include "apps/quantity.h"
+#include "collectives/solo.h"
+#include "core/error.h"
+#include "models/build.h"
+#include "runtime/config/load.h"
+
+using namespace sherd;
+
+namespace {
+
+constexpr const char* kLlama70B = R"({
+  "model": {"model_type": "llama", "vocab_size": 128256, "hidden_size": 8192,
+            "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+            "num_key_value_heads": 8, "max_position_embeddings": 8192},
+  "data": {"train": "not-there.bin", "sequence_length": 4096}, "steps": 10,
+  "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
+  "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})";
+
+constexpr const char* kSmall = R"({
+  "model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36, "intermediate_size": 53,
+            "num_hidden_layers": 3, "num_attention_heads": 3, "max_position_embeddings": 16},
+  "data": {"format": "synthetic", "sequence_length": 16}, "steps": 10,
+  "train_batch_size": 8, "train_micro_batch_size_per_gpu": 4})";
+
+RunConfig resolved(const char* text, int world, const std::vector<std::string>& overrides = {}) {
+  LoadedConfig config = parse_run_config(text, "test", overrides);
+  resolve_for_world(config, world);
+  return config.run;
+}
+
+std::int64_t sum_of(const RankNeeds& needs) {
+  return std::accumulate(needs.bytes.begin(), needs.bytes.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+TEST_CASE("a 70B Llama at 64 ranks is planned and verified in under 2 s, and its table adds up") {
+  const auto started = std::chrono::steady_clock::now();
+  const RunPlan plan = plan_run(resolved(kLlama70B, 64), 64);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started;
+  CHECK(passed.count() < 2.0);
+  CHECK(plan.parameters == 70'553'706'496);
+  std::size_t ranks = 0;
+  for (const RankNeeds& needs : plan.needs) {
+    CHECK(sum_of(needs) == needs.peak_bytes);
+    ranks += needs.ranks.size();
+  }
+  CHECK(ranks == 64);
+}
+
+TEST_CASE("what is planned without ranks is what the engine takes") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  const RunConfig run = resolved(kSmall, 1, {"zero_optimization.stage=" + std::to_string(stage)});
+  const RunPlan plan = plan_run(run, 1);
+  SoloCommunicator solo;
+  Model model = build_model(run.model);
+  const EngineOptions options = engine_options(run, model, 1);
+  const Engine engine(std::move(model), options, solo);
+  CHECK(engine.memory_plan().arena_bytes == plan.peak_bytes());
+  CHECK(engine.measured_peak_bytes() == plan.peak_bytes());
+}
+
+TEST_CASE("ranks with the same needs are folded, others are not") {
+  const auto stage3 = std::vector<std::string>{"zero_optimization.stage=3"};
+  auto weighted = stage3;
+  weighted.emplace_back("placement.shards=[1, 3, 1, 0]");
+  const RunPlan plan = plan_run(resolved(kSmall, 4, weighted), 4);
+  CHECK(plan.needs_of(1).peak_bytes > plan.needs_of(0).peak_bytes);
+  CHECK(plan.needs_of(3).peak_bytes < plan.needs_of(0).peak_bytes);
+  for (const RankNeeds& needs : plan.needs) CHECK(sum_of(needs) == needs.peak_bytes);
+  const RunPlan whole = plan_run(resolved(kSmall, 4), 4);
+  CHECK(whole.needs.size() == 1);
+}
+
+TEST_CASE("when memory is short, alternatives are planned and the smallest that fits is found") {
+  const RunConfig run = resolved(kSmall, 4);
+  const RunPlan plan = plan_run(run, 4);
+  const DeviceMemory memory({plan.peak_bytes() - 1}, 4);
+  CHECK(!memory.holds(plan));
+  CHECK(DeviceMemory({plan.peak_bytes()}, 4).holds(plan));
+  const std::vector<Alternative> tried = find_alternatives(run, 4, memory);
+  REQUIRE(!tried.empty());
+  CHECK(tried.front().change == "zero_optimization.stage=1");
+  CHECK(tried.front().fits);
+  for (const Alternative& a : tried) CHECK(a.fits == (a.peak_bytes < plan.peak_bytes()));
+
+  const RunPlan staged = plan_run(resolved(kSmall, 4, {"zero_optimization.stage=1"}), 4);
+  CHECK(staged.peak_bytes() == tried.front().peak_bytes);
+}
+
+TEST_CASE("changes are put together when none suffices alone") {
+  const RunConfig run = resolved(kSmall, 2);
+  const std::vector<Alternative> tried = find_alternatives(run, 2, DeviceMemory({1}, 2));
+  CHECK(std::none_of(tried.begin(), tried.end(), [](const auto& a) { return a.fits; }));
+  const auto joint = std::find_if(tried.begin(), tried.end(), [](const Alternative& a) {
+    return a.change.find("stage=3, activation_checkpointing") != std::string::npos;
+  });
+  REQUIRE(joint != tried.end());
+  CHECK(joint->peak_bytes < tried.front().peak_bytes);
+}
+
+TEST_CASE("each rank is held against its own device") {
+  const RunConfig run = resolved(kSmall, 2, {"zero_optimization.stage=3"});
+  const RunPlan plan = plan_run(run, 2);
+  const std::int64_t enough = plan.peak_bytes();
+  CHECK(DeviceMemory({enough, enough}, 2).holds(plan));
+  const DeviceMemory second({enough, 1000}, 2);
+  CHECK(!second.holds(plan));
+  CHECK(second.shortest_rank(plan) == 1);
+  CHECK_THROWS_AS(DeviceMemory({1, 2, 3}, 2), ArgumentError);
+}

@@ -1,0 +1,210 @@
+#include "apps/train.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "runtime/io/model_folder_reader.h"
+#include "tests/apps/command_run.h"
+
+using namespace sherd;
+using namespace sherd::testing;
+
+namespace {
+
+std::vector<nlohmann::json> metrics_of(const TemporaryFolder& folder) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(folder.read("run/metrics.jsonl"));
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::set<std::string> names_of(const nlohmann::json& object) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : object.items()) names.insert(name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a run writes metrics, configuration, plan and model", "[dist]") {
+  const TemporaryFolder folder;
+  const CommandResult result =
+      run_ranks(2, "train " + write_mlp_run(folder) +
+                       " --set zero_optimization.stage=3 --set checkpoint.every=2");
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.says("mlp, 2 layers, 174 parameters, initialised from seed 1"));
+  CHECK(result.says("stage 3 over 2 ranks, f32"));
+  CHECK(result.says("\n  optimizer  "));
+  CHECK(result.says("train_batch_size 11 over 2 ranks: rank 0 carries 6 samples"));
+  CHECK(result.says("checkpoint.every 2: this version writes no checkpoints"));
+  CHECK(result.says("step 4/4  loss "));
+  CHECK(result.output.find('\x1b') == std::string::npos);  // plain lines into a pipe
+
+  const std::set<std::string> fields = {
+      "step",         "loss",    "grad_norm",       "lr",         "tokens",
+      "tokens_per_s", "step_ms", "exposed_comm_ms", "loss_scale", "skipped"};
+  std::set<std::string> validated = fields;
+  validated.insert("val_loss");
+  const auto metrics = metrics_of(folder);
+  REQUIRE(metrics.size() == 4);
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    CHECK(metrics[i]["step"] == i + 1);
+    CHECK(metrics[i]["tokens"] == 11);
+    CHECK(names_of(metrics[i]) == ((i + 1) % 2 == 0 ? validated : fields));
+  }
+  CHECK(folder.read("run/plan.txt").find("linear.0.gathered") != std::string::npos);
+  CHECK(nlohmann::json::parse(folder.read("run/model/config.json"))["layers"] ==
+        nlohmann::json({7, 13, 5}));
+  CHECK(ModelFolderReader(folder.path("run/model")).names() ==
+        std::vector<std::string>{"0.bias", "0.weight", "2.bias", "2.weight"});
+}
+
+TEST_CASE("the resolved configuration of a run makes the same run again", "[dist]") {
+  const TemporaryFolder folder;
+  REQUIRE(run_ranks(2, "train " + write_mlp_run(folder) + " --set reduction=exact").exit_code == 0);
+  const std::string model = folder.read("run/model/model.safetensors");
+  const CommandResult again = run_ranks(
+      2, "train " + folder.path("run/config.json") + " --set output=" + folder.path("again"));
+  INFO(again.output);
+  REQUIRE(again.exit_code == 0);
+  CHECK(folder.read("again/model/model.safetensors") == model);
+}
+
+TEST_CASE("fused weights are written as Hugging Face names them, and read again", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  REQUIRE(run_ranks(3, "train " + run + " --set zero_optimization.stage=3").exit_code == 0);
+  const ModelFolderReader trained(folder.path("run/model"));
+  CHECK(trained.find("model.layers.1.self_attn.q_proj.weight")->shape ==
+        std::vector<std::int64_t>{24, 24});
+  CHECK(trained.find("model.layers.1.self_attn.k_proj.weight")->shape ==
+        std::vector<std::int64_t>{8, 24});
+  CHECK(trained.find("model.layers.0.mlp.up_proj.weight")->shape ==
+        std::vector<std::int64_t>{37, 24});
+
+  const std::string tuned =
+      folder.write("tuned.json", R"({"model": {"path": ")" + folder.path("run/model") +
+                                     R"("}, "data": {"train": ")" + folder.path("text.txt") +
+                                     R"("}, "output": ")" + folder.path("tuned") +
+                                     R"(", "steps": 1, "train_batch_size": 4,
+                        "optimizer": {"type": "AdamW", "params": {"lr": 0.0}}})");
+  const CommandResult result = run_ranks(2, "train " + tuned);
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.says("weights from " + folder.path("run/model")));
+  CHECK(folder.read("tuned/model/model.safetensors") == folder.read("run/model/model.safetensors"));
+}
+
+TEST_CASE("a tied head is stored once", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  REQUIRE(run_ranks(2, "train " + run +
+                           " --set model.tie_word_embeddings=true --set bf16.enabled=true "
+                           "--set zero_optimization.stage=3")
+              .exit_code == 0);
+  const ModelFolderReader trained(folder.path("run/model"));
+  CHECK(trained.find("lm_head.weight") == nullptr);
+  CHECK(trained.find("model.embed_tokens.weight")->type->name == "BF16");
+}
+
+TEST_CASE("exact mode writes the same model, byte for byte, at every stage and world size",
+          "[dist]") {
+  const TemporaryFolder folder;
+  const bool llama = GENERATE(false, true);
+  const std::string run = "train " + (llama ? write_llama_run(folder) : write_mlp_run(folder)) +
+                          " --set reduction=exact --set output=" + folder.path("run");
+  std::string first;
+  std::vector<double> losses;
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      INFO(ranks << " ranks, stage " << stage);
+      const CommandResult result =
+          run_ranks(ranks, fmt::format("{} --set zero_optimization.stage={}", run, stage));
+      INFO(result.output);
+      REQUIRE(result.exit_code == 0);
+      const std::string model = folder.read("run/model/model.safetensors");
+      REQUIRE(!model.empty());
+      if (first.empty()) first = model;
+      CHECK(model == first);
+      std::filesystem::remove_all(folder.path("run"));
+    }
+  }
+}
+
+TEST_CASE("exact mode does not depend on groups, weights, prefetch, bursts or recompute",
+          "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = "train " + write_llama_run(folder) + " --set reduction=exact";
+  REQUIRE(run_ranks(1, run).exit_code == 0);
+  const std::string model = folder.read("run/model/model.safetensors");
+  const std::string options =
+      GENERATE("--set zero_optimization.stage=3 --set zero_optimization.shard_group_size=2",
+               "--set zero_optimization.stage=3 --set 'placement.shards=[1,0,3,2]' --set "
+               "'placement.batch=[0,1,1,2]'",
+               "--set zero_optimization.stage=3 --set zero_optimization.prefetch_units=3 --set "
+               "zero_optimization.gather_burst=2 --set zero_optimization.reduce_burst=3",
+               "--set zero_optimization.stage=2 --set activation_checkpointing.enabled=true --set "
+               "zero_optimization.overlap_comm=false");
+  const CommandResult result = run_ranks(4, run + " " + options);
+  INFO(options << "\n" << result.output);
+  REQUIRE(result.exit_code == 0);
+  CHECK(folder.read("run/model/model.safetensors") == model);
+}
+
+TEST_CASE("fast mode stays close to exact mode", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = "train " + write_llama_run(folder);
+  REQUIRE(run_ranks(1, run + " --set reduction=exact").exit_code == 0);
+  const auto exact = metrics_of(folder);
+  REQUIRE(run_ranks(3, run + " --set zero_optimization.stage=2").exit_code == 0);
+  const auto fast = metrics_of(folder);
+  REQUIRE(fast.size() == exact.size());
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    for (const char* field : {"loss", "grad_norm"}) {
+      CHECK_THAT(fast[i][field].get<double>(),
+                 Catch::Matchers::WithinRel(exact[i][field].get<double>(), 1e-4));
+    }
+  }
+}
+
+TEST_CASE("a terminal gets one line that is written over, in colour unless NO_COLOR is set",
+          "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = on_ranks(2, "train " + write_mlp_run(folder));
+  const auto on_terminal = [&](const std::string& environment) {
+    return run_shell(fmt::format("{} TERM=xterm script -qec '{}' /dev/null", environment, run));
+  };
+  if (run_shell("script --version").exit_code != 0) SKIP("there is no script(1)");
+  const CommandResult colour = on_terminal("");
+  INFO(colour.output);
+  CHECK(colour.exit_code == 0);
+  CHECK(colour.says("\r\x1b[2mstep 1/4"));
+  const CommandResult plain = on_terminal("NO_COLOR=1");
+  CHECK(plain.says("\rstep 1/4"));
+  CHECK(!plain.says("\x1b[2m"));
+}
+
+TEST_CASE("the user's DeepSpeed file runs as it stands on 4 ranks", "[dist][slow]") {
+  const TemporaryFolder folder;
+  const std::string run = folder.write("big.json", R"({
+    "model": {"model_type": "mlp", "layers": [1024, 4096, 8192, 4096, 10]},
+    "data": {"format": "synthetic", "samples": 100}, "steps": 1,
+    "output": ")" + folder.path("run") + "\"}");
+  const CommandResult result =
+      run_ranks(4, "train " + run + " --deepspeed " SHERD_CONFIG_FIXTURES "/ds_config.json");
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.says("train_batch_size 2 over 4 ranks: ranks 0–1 carry 1 sample, ranks 2–3 none"));
+  CHECK(result.says("10 honoured, 2 approximated, 0 without effect, 0 refused"));
+  CHECK(result.says("stage 3 over 4 ranks, f16"));
+  const auto metrics = metrics_of(folder);
+  REQUIRE(metrics.size() == 1);
+  CHECK(metrics[0]["skipped"] == false);
+  CHECK(metrics[0]["loss_scale"] == 65536.0);
+  CHECK(metrics[0]["tokens"] == 2);
+}
