@@ -92,11 +92,24 @@ void CudaStream::collect_waits() {
   pending_ = 0;
 }
 
-cudaStream_t cuda(Stream& stream) {
+void CudaStream::set_scratch(void* data, std::int64_t bytes) {
+  scratch_ = data;
+  scratch_bytes_ = bytes;
+}
+
+void* CudaStream::scratch(std::int64_t bytes, const char* operation) const {
+  require(bytes <= scratch_bytes_, "{} needs {} bytes of scratch, the {} stream has {}", operation,
+          bytes, name_, scratch_bytes_);
+  return scratch_;
+}
+
+CudaStream& cuda_stream(Stream& stream) {
   auto* found = dynamic_cast<CudaStream*>(&stream);
   require(found != nullptr, "a CUDA operation needs a CUDA stream, got one on {}",
           name_of(stream.device()));
-  return found->raw();
+  return *found;
 }
+
+cudaStream_t cuda(Stream& stream) { return cuda_stream(stream).raw(); }
 
 }  // namespace sherd

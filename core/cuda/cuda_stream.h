@@ -3,7 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <typeindex>
+#include <unordered_map>
 #include <vector>
 
 #include "core/handle.h"
@@ -26,6 +30,15 @@ class CudaEvent final : public Event {
   CudaEventHandle event_;
 };
 
+/// What a library keeps for one stream: its handle, plans, graphs.
+class StreamAttachment {
+ public:
+  StreamAttachment() = default;
+  StreamAttachment(const StreamAttachment&) = delete;
+  StreamAttachment& operator=(const StreamAttachment&) = delete;
+  virtual ~StreamAttachment() = default;
+};
+
 /// A non-blocking CUDA stream. Waits are bracketed by timing events (unless the stream is being
 /// captured), which cost the device about a microsecond each and tell `waited_ms`.
 class CudaStream final : public Stream {
@@ -43,6 +56,20 @@ class CudaStream final : public Stream {
   cudaStream_t raw() const { return stream_.get(); }
   bool capturing() const;
 
+  /// Memory that an operation may use until the next one of this stream starts; planned with
+  /// everything else and given once.
+  void set_scratch(void* data, std::int64_t bytes);
+  /// Throws ArgumentError that names the operation when there are not so many bytes.
+  void* scratch(std::int64_t bytes, const char* operation) const;
+
+  /// The stream's own T, a StreamAttachment: T(*this) at the first call, destroyed with the stream.
+  template <class T>
+  T& attachment() {
+    std::unique_ptr<StreamAttachment>& slot = attachments_[typeid(T)];
+    if (slot == nullptr) slot = std::make_unique<T>(*this);
+    return static_cast<T&>(*slot);
+  }
+
  private:
   struct TimedWait {
     CudaEventHandle before;
@@ -53,12 +80,17 @@ class CudaStream final : public Stream {
   Device device_;
   std::string name_;
   CudaStreamHandle stream_;
+  void* scratch_ = nullptr;
+  std::int64_t scratch_bytes_ = 0;
   std::vector<TimedWait> waits_;  ///< reused; the first pending_ have been recorded
   std::size_t pending_ = 0;
   double waited_ms_ = 0.0;
+  /// The last member, so that they go before the stream they use.
+  std::unordered_map<std::type_index, std::unique_ptr<StreamAttachment>> attachments_;
 };
 
 /// The CUDA stream behind `stream`; throws ArgumentError when it is another kind.
+CudaStream& cuda_stream(Stream& stream);
 cudaStream_t cuda(Stream& stream);
 
 }  // namespace sherd
