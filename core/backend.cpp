@@ -17,6 +17,11 @@ std::unique_ptr<Memory> make_host_memory(Device device) {
   return std::make_unique<HostMemory>();
 }
 
+std::unique_ptr<Memory> make_device_memory(Device device) {
+  if (!device.is_cpu()) return make_cuda_memory(device);
+  return std::make_unique<HostMemory>();
+}
+
 void copy_bytes(const void* from, void* to, std::int64_t bytes, Stream& stream) {
   if (bytes == 0 || from == to) return;
   if (!stream.device().is_cpu()) return copy_bytes_cuda(from, to, bytes, stream);

@@ -19,6 +19,9 @@ std::unique_ptr<Stream> make_stream(Device device, const std::string& name, int 
 /// Host memory that copies to and from `device` at full speed and without holding up the host.
 std::unique_ptr<Memory> make_host_memory(Device device);
 
+/// Plain memory of `device`.
+std::unique_ptr<Memory> make_device_memory(Device device);
+
 /// Copies bytes between the host and the stream's device, or inside either, in the stream's order.
 /// Host memory comes from `make_host_memory` and stays untouched until the copy has run.
 void copy_bytes(const void* from, void* to, std::int64_t bytes, Stream& stream);

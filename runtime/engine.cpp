@@ -48,11 +48,9 @@ void check_shape(const MicroBatch& micro, const BatchShape& largest, const Sampl
           largest.sequence, samples, sequence);
 }
 
-/// One number per rank, known to all: a host-side all-reduce for rare occasions.
+/// `op` over one number of each rank.
 std::int64_t agree(Executor& executor, std::int64_t value, ReduceOp op) {
-  const Tensor word(&value, DType::i64, {1});
-  executor.world().all_reduce(word, op, executor.stream(Lane::reduce));
-  executor.stream(Lane::reduce).synchronize();
+  executor.agree({&value, 1}, op);
   return value;
 }
 
@@ -97,9 +95,7 @@ void Engine::check_agreement() {
   const int size = world_.size();
   std::vector<std::int64_t> hashes(static_cast<std::size_t>(size), 0);
   hashes[static_cast<std::size_t>(world_.rank())] = own;
-  executor_->world().all_reduce({hashes.data(), DType::i64, {size}}, ReduceOp::sum,
-                                executor_->stream(Lane::reduce));
-  executor_->stream(Lane::reduce).synchronize();
+  executor_->agree(hashes, ReduceOp::sum);
   for (int r = 1; r < size; ++r) {
     require(hashes[static_cast<std::size_t>(r)] == hashes[0],
             "rank {} has plan {:016x}, rank 0 has {:016x}: ranks must run the same model and "

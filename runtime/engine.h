@@ -117,6 +117,8 @@ class Engine {
   StepInput step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const;
   void explain_skip(StepResult& result);
   void count_step(const StepResult& result);
+  void fill_from(const ParameterSource& source, int b, Shard own, float* values) const;
+  void store_values(int b, const Tensor& values, Stream& stream);
   void save_buffer(int b, const Tensor& own, const ParameterSink& sink);
 
   Model model_;

@@ -1,5 +1,7 @@
-#include <cmath>
+#include <algorithm>
+#include <memory>
 
+#include "core/backend.h"
 #include "core/rng.h"
 #include "kernels/elementwise.h"
 #include "kernels/master_parameters.h"
@@ -38,46 +40,62 @@ void Engine::initialise_parameters() {
 }
 
 void Engine::load_parameters(const ParameterSource& source) {
-  HostMemory host;
+  const Device device = world_.memory().device();
+  const std::unique_ptr<Memory> host_memory = make_host_memory(device);
+  const std::unique_ptr<Memory> device_memory = make_device_memory(device);
   Stream& stream = executor_->stream(Lane::compute);
   for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
     const Shard own = executor_->owned(b);
-    const Buffer staging(host, own.numel * size_of(DType::f32));
-    const Tensor values = staging.tensor(DType::f32, {own.numel});
-    fill_zero(values, stream);
+    const std::int64_t bytes = own.numel * size_of(DType::f32);
+    const Buffer host(*host_memory, bytes);
+    fill_from(source, b, own, static_cast<float*>(host.data()));
+    const Buffer staging(*device_memory, bytes);
+    copy_bytes(host.data(), staging.data(), bytes, stream);
+    store_values(b, staging.tensor(DType::f32, {own.numel}), stream);
     stream.synchronize();
-    for (const ParameterSlot& slot : layout_.buffers()[static_cast<std::size_t>(b)].slots) {
-      const Shard part = intersect(slot.range, own);
-      if (part.numel == 0) continue;
-      source(
-          slot.spec, {part.offset - slot.range.offset, part.numel},
-          {values.as<float>() + (part.offset - own.offset), static_cast<std::size_t>(part.numel)});
-    }
-    const MasterParameters parameters = executor_->master(b);
-    if (parameters.master.defined() || options_.plan.compute == DType::f32) {
-      store_master(values, parameters, stream);
-    } else {
-      cast(values, parameters.value, stream);  // frozen: no master
-    }
-    stream.synchronize();
+  }
+}
+
+/// The elements of buffer `b` that this rank owns; zero where there is no parameter.
+void Engine::fill_from(const ParameterSource& source, int b, Shard own, float* values) const {
+  std::fill_n(values, own.numel, 0.0f);
+  for (const ParameterSlot& slot : layout_.buffers()[static_cast<std::size_t>(b)].slots) {
+    const Shard part = intersect(slot.range, own);
+    if (part.numel == 0) continue;
+    source(slot.spec, {part.offset - slot.range.offset, part.numel},
+           {values + (part.offset - own.offset), static_cast<std::size_t>(part.numel)});
+  }
+}
+
+void Engine::store_values(int b, const Tensor& values, Stream& stream) {
+  const MasterParameters parameters = executor_->master(b);
+  if (parameters.master.defined() || options_.plan.compute == DType::f32) {
+    store_master(values, parameters, stream);
+  } else {
+    cast(values, parameters.value, stream);  // frozen: no master
   }
 }
 
 void Engine::save_buffer(int b, const Tensor& own, const ParameterSink& sink) {
   const FlatBuffer& flat = layout_.buffers()[static_cast<std::size_t>(b)];
-  HostMemory host;
+  const Device device = world_.memory().device();
+  const std::unique_ptr<Memory> host_memory = make_host_memory(device);
+  const std::unique_ptr<Memory> device_memory = make_device_memory(device);
+  Stream& stream = executor_->stream(Lane::gather);
   Buffer staging;
   Tensor whole = own;
-  if (own.numel() != flat.numel || plan_.options.stage > 0) {
-    staging = Buffer(host, flat.numel * size_of(own.dtype()));
+  if (plan_.options.stage > 0) {
+    staging = Buffer(*device_memory, flat.numel * size_of(own.dtype()));
     whole = staging.tensor(own.dtype(), {flat.numel});
-    Stream& stream = executor_->stream(Lane::gather);
     executor_->communicator(Lane::gather).all_gather(own, whole, flat.shards, stream);
-    stream.synchronize();
   }
+  const Buffer host(*host_memory, world_.rank() == 0 ? whole.size_bytes() : 0);
+  if (world_.rank() == 0) copy_bytes(whole.data(), host.data(), whole.size_bytes(), stream);
+  stream.synchronize();
   if (world_.rank() != 0) return;
+  const Tensor values = host.tensor(whole.dtype(), {whole.numel()});
   for (const ParameterSlot& slot : flat.slots) {
-    sink(slot.spec, whole.flat(slot.range).view(slot.spec.shape));
+    sink(slot.spec, values.flat(slot.range).view(slot.spec.shape));
   }
 }
 

@@ -68,6 +68,19 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   fill_decay_segments(options_.optimizer);
 }
 
+void Executor::agree(std::span<std::int64_t> words, ReduceOp op) {
+  const auto count = static_cast<std::int64_t>(words.size());
+  const Tensor device_words = region(placed_.plan->agreement_region, DType::i64, {count});
+  Stream& reduce_lane = stream(Lane::reduce);
+  const Buffer host(*host_memory_, device_words.size_bytes());
+  std::memcpy(host.data(), words.data(), words.size_bytes());
+  copy_bytes(host.data(), device_words.data(), device_words.size_bytes(), reduce_lane);
+  world_->all_reduce(device_words, op, reduce_lane);
+  copy_bytes(device_words.data(), host.data(), device_words.size_bytes(), reduce_lane);
+  reduce_lane.synchronize();
+  std::memcpy(words.data(), host.data(), words.size_bytes());
+}
+
 void* Executor::region_data(int r) const {
   const Placement& place = placed_.memory->placements[static_cast<std::size_t>(r)];
   return static_cast<std::byte*>(arena_.data()) + place.offset;

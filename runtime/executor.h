@@ -47,10 +47,14 @@ class Executor {
   /// Time the compute lane has stood waiting, since construction.
   double waited_ms() const { return lanes_[0]->waited_ms(); }
 
+  /// Collective: words[i] becomes `op` over the ranks. For rare occasions: it waits. At most one
+  /// word a rank, or kAgreementWords.
+  void agree(std::span<std::int64_t> words, ReduceOp op);
+  static constexpr int kAgreementWords = 16;
+
   int group_rank() const { return group_rank_; }
   Stream& stream(Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
   Communicator& communicator(Lane lane);
-  Communicator& world() { return *world_; }
 
   /// Parameters at rest: the elements of the buffer that this rank updates, and their place in it.
   Shard owned(int buffer) const;

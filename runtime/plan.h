@@ -121,6 +121,7 @@ struct Plan {
   int update_scalars_region = -1;  ///< UpdateScalars
   int segments_region = -1;        ///< decay segments of all buffers
   int reduce_scratch_region = -1;
+  int agreement_region = -1;  ///< a word for each rank: what ranks tell each other between steps
 };
 
 /// What the planner needs to know of a model, so that it plans without one (and without memory).

@@ -168,6 +168,9 @@ void add_persistent_regions(const PlanInput& input, Plan& plan) {
   plan.update_scalars_region = workspace("update_scalars", sizeof(UpdateScalars));
   plan.segments_region =
       workspace("decay_segments", segments * static_cast<std::int64_t>(sizeof(DecaySegment)));
+  constexpr std::int64_t kFewestWords = 16;
+  plan.agreement_region =
+      workspace("agreement", 8 * std::max<std::int64_t>(kFewestWords, plan.options.world));
   plan.reduce_scratch_region =
       workspace("reduce_scratch", reduce_scratch_bytes(*input.layout, plan.options));
 }

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/communicator.h"
+#include "core/device.h"
+
+namespace sherd {
+
+struct NcclOptions {
+  double timeout_seconds = 300;  ///< for a rank that does not come to the start
+};
+
+/// A communicator over GPUs through NCCL, one rank a device; `control` is a host communicator of
+/// the same ranks in the same order and is only used here, to start. Collective. Streams are CUDA
+/// streams of `device`. Float sums of 16-bit tensors into f32 are made in rank order from what each
+/// rank sent; other float sums are NCCL's, in an order of its own that depends on size and ranks.
+/// Throws ArgumentError in a build without CUDA, CommunicationError when ranks don't come within
+/// the timeout.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Device device,
+                                                     const std::string& name,
+                                                     const NcclOptions& options = {});
+
+/// "NCCL 2.28.9", or "none".
+std::string nccl_version();
+
+/// Scratch that a reduction of 16-bit tensors into an f32 shard of `shard_numel` needs on its
+/// stream.
+std::int64_t nccl_scratch_bytes(std::int64_t shard_numel, int ranks);
+
+}  // namespace sherd

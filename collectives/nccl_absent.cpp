@@ -1,0 +1,16 @@
+#include "collectives/nccl.h"
+#include "core/error.h"
+
+namespace sherd {
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, Device device,
+                                                     const std::string&, const NcclOptions&) {
+  throw ArgumentError(
+      fmt::format("this build has no NCCL, so there is no communicator on {}", name_of(device)));
+}
+
+std::string nccl_version() { return "none"; }
+
+std::int64_t nccl_scratch_bytes(std::int64_t, int) { return 0; }
+
+}  // namespace sherd
