@@ -228,10 +228,10 @@ void keep_carried(Settings& settings, ModelConfig& model) {
   for (const std::string_view path : carried_model_keys()) {
     const Setting* setting = settings.find(path);
     if (setting == nullptr) continue;
-    model.carried.push_back({std::string(last_name(path)), write_json(setting->value)});
+    model.carried.emplace_back(last_name(path), write_json(setting->value));
   }
   for (const JsonMember& member : settings.carried()) {
-    model.carried.push_back({member.key, write_json(member.value)});
+    model.carried.emplace_back(member.key, write_json(member.value));
   }
 }
 

@@ -82,7 +82,7 @@ std::vector<double> resolve_weights(Settings& settings, std::string_view path) {
                                     "rank",
                                     word, later ? ", which is not available yet" : ""));
   }
-  const std::vector<double> weights = settings.numbers(path);
+  std::vector<double> weights = settings.numbers(path);
   const bool some = std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; });
   if (!some) settings.fail(path, "at least one weight must be above 0");
   return weights;

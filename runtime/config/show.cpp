@@ -35,7 +35,7 @@ void insert_at(JsonValue& object, std::string_view path, const JsonValue& value)
 }
 
 JsonValue origin_json(const Setting& setting) {
-  const JsonValue text = json_of(to_string(setting.origin));
+  JsonValue text = json_of(to_string(setting.origin));
   if (setting.origin.kind != Origin::Kind::derived) return text;
   JsonValue origin = json_object();
   set_member(origin, "origin", text);

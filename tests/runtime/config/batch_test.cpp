@@ -217,7 +217,6 @@ TEST_CASE("the note of an uneven batch groups ranks") {
         "sample");
   CHECK(uneven_batch_note(cut_micro_batches(32, 4, 2)).empty());
   CHECK(uneven_batch_note(cut_micro_batches(5, 8, 1)).empty());
-  std::vector<double> weights;
-  for (int rank = 0; rank < 12; ++rank) weights.push_back(rank + 1);
+  const std::vector<double> weights = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   CHECK_THAT(uneven_batch_note(cut_micro_batches(780, 1, 12, weights)), ContainsSubstring(", …"));
 }

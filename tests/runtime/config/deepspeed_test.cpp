@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <fstream>
@@ -74,7 +76,7 @@ std::string sample(const SchemaKey& key) {
 std::string nested(const std::string& path, const std::string& value) {
   std::string text = value;
   for (std::string_view at = path; !at.empty(); at = section_of(at)) {
-    text = "{\"" + std::string(last_name(at)) + "\": " + text + "}";
+    text = fmt::format("{{\"{}\": {}}}", last_name(at), text);
   }
   return text;
 }

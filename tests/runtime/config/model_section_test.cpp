@@ -1,5 +1,4 @@
 #include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
 
@@ -10,7 +9,6 @@
 
 using namespace sherd;
 using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::WithinAbs;
 
 namespace {
 
