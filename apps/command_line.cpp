@@ -7,7 +7,11 @@
 #include <cstdio>
 #include <string_view>
 
+#include "apps/bench_collectives.h"
+#include "apps/bench_kernels.h"
+#include "apps/bench_step.h"
 #include "apps/config_command.h"
+#include "apps/doctor.h"
 #include "apps/generate.h"
 #include "apps/plan.h"
 #include "apps/terminal.h"
@@ -25,6 +29,9 @@ struct Arguments {
   ConfigShowCommand show;
   std::string import_path;
   GenerateCommand generate;
+  BenchStepCommand bench_step;
+  BenchCollectivesCommand bench_collectives;
+  BenchKernelsCommand bench_kernels;
   bool version = false;
   bool json = false;
 };
@@ -113,6 +120,47 @@ void add_generate(CLI::App& app, Arguments& all, Command& command) {
       [&] { command.alone = [generate = all.generate] { return generate_command(generate); }; });
 }
 
+void add_bench_step(CLI::App& app, Arguments& all, Command& command) {
+  BenchStepCommand& bench = all.bench_step;
+  add_run_source(app, bench.source);
+  app.add_option("--against", bench.against,
+                 "a variant to run in turns with it: overrides between blanks; repeatable")
+      ->type_name("\"KEY=JSON …\"")
+      ->allow_extra_args(false);
+  app.add_option("--rounds", bench.rounds, "turns")->capture_default_str();
+  app.add_option("--steps", bench.steps_per_round, "counted steps a turn")->capture_default_str();
+  app.callback([&] {
+    command.as_a_rank = [bench = all.bench_step](MpiSession& session) {
+      return bench_step_command(bench, session);
+    };
+  });
+}
+
+void add_bench(CLI::App& app, Arguments& all, Command& command) {
+  app.require_subcommand(1);
+  add_bench_step(*app.add_subcommand("step", "steps of a run, against variants of it"), all,
+                 command);
+  CLI::App* collectives =
+      app.add_subcommand("collectives", "gathers and reductions beside the MPI library's own");
+  collectives->add_option("--repetitions", all.bench_collectives.repetitions, "of each size")
+      ->capture_default_str();
+  collectives->callback([&] {
+    command.as_a_rank = [bench = all.bench_collectives](MpiSession& session) {
+      return bench_collectives_command(bench, session);
+    };
+  });
+  CLI::App* kernels = app.add_subcommand("kernels", "kernels beside what bounds them");
+  kernels->add_option("--threads", all.bench_kernels.threads, "0: all cores")
+      ->capture_default_str();
+  kernels->callback([&] {
+    command.alone = [bench = all.bench_kernels] { return bench_kernels_command(bench); };
+  });
+}
+
+void add_doctor(CLI::App& app, Arguments&, Command& command) {
+  app.callback([&] { command.as_a_rank = doctor_command; });
+}
+
 /// All subcommands; `ranked` ones are started on every rank by mpirun.
 struct Entry {
   const char* name;
@@ -130,6 +178,8 @@ constexpr Entry kEntries[] = {
     {"plan", "what a run takes, to the byte; needs no ranks, GPU or data", add_plan, false},
     {"config", "look at run files: show, import, schema, docs", add_config, false},
     {"generate", "sample text from a trained model", add_generate, false},
+    {"bench", "measure steps, collectives and kernels", add_bench, true},
+    {"doctor", "what this machine and launch offer, and what stands in the way", add_doctor, true},
 };
 
 /// Of ranks that all print the same, one does.
