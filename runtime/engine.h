@@ -42,7 +42,7 @@ struct EngineOptions {
 struct MicroBatch {
   Tensor inputs;                  ///< [B, T] i32 tokens, or [B, F] f32 features
   Tensor labels;                  ///< [B, T] or [B] i32
-  Tensor mask;                    ///< [B, T] i32 or undefined
+  Tensor mask{};                  ///< [B, T] i32 or undefined
   std::int64_t first_sample = 0;  ///< index of its first sample in the step's batch, over all ranks
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/cpu_stream.h"
 #include "optim/clipping.h"
+#include "runtime/step_scalars_cuda.h"
 
 namespace sherd {
 namespace {
@@ -30,6 +31,7 @@ StepScalarViews::StepScalarViews(void* block, Device device)
       summed(field(block, 0, DType::i64, kSummedWords, device)) {}
 
 void merge_loss(const LossScalars* loss, StepScalars* step, bool answers, Stream& stream) {
+  if (!stream.device().is_cpu()) return on_cuda::merge_loss(loss, step, answers, stream);
   enqueue(stream, [=] {
     step->loss = loss->loss;
     step->loss_non_finite = loss->non_finite;
@@ -54,6 +56,7 @@ StepSummary summarize(const StepScalars& step, const ControlSpec& spec) {
 
 void control_step(const StepScalars* step, const ControlSpec& spec, UpdateScalars* update,
                   Stream& stream) {
+  if (!stream.device().is_cpu()) return on_cuda::control_step(step, spec, update, stream);
   enqueue(stream, [=] {
     const StepSummary summary = summarize(*step, spec);
     const double clip = clip_factor(summary.gradient_norm, spec.gradient_clipping);

@@ -33,12 +33,12 @@ struct ParameterPart {
 struct ParameterSpec {
   std::string name;
   Shape shape;
-  Init init;
+  Init init{};
   bool decay = true;      ///< takes part in weight decay (matrices, not norms and biases)
   bool trainable = true;  ///< frozen parameters are gathered, but have no gradient and no state
-  std::string tied_to;    ///< name of an earlier unit's parameter that this one is another use of
+  std::string tied_to{};  ///< name of an earlier unit's parameter that this one is another use of
   std::vector<ParameterPart>
-      parts;  ///< fused parameters: consecutive row ranges, as model folders name them
+      parts{};  ///< fused parameters: consecutive row ranges, as model folders name them
 };
 
 /// The most a micro-batch holds. MLPs have sequence 1.
@@ -128,7 +128,7 @@ class Unit {
   virtual void backward(const BackwardContext& context) const = 0;
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is
   /// twice that.
-  virtual double forward_flops(const BatchShape& shape) const = 0;
+  virtual double forward_flops(const BatchShape& /*shape*/) const { return 0.0; }
 };
 
 /// An ordered list of units; the first takes the batch's inputs, the last makes the losses.
