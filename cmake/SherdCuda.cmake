@@ -16,6 +16,12 @@ if(NOT SHERD_WITH_CUDA STREQUAL "OFF")
     endif()
     find_package(CUDAToolkit REQUIRED)
     set(SHERD_CUDA ON)
+    target_compile_options(sherd_options INTERFACE
+      $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra>
+      # Shared arithmetic uses what the standard library has constexpr, such as bit_cast.
+      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>
+      # fmt 9 checks formats by consteval functions, at which nvcc's front end stumbles.
+      $<$<COMPILE_LANGUAGE:CUDA>:-DFMT_CONSTEVAL= -DFMT_USE_CONSTEXPR=1>)
   elseif(SHERD_WITH_CUDA STREQUAL "ON")
     message(FATAL_ERROR "SHERD_WITH_CUDA=ON, but there is no CUDA compiler on PATH")
   endif()

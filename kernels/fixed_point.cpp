@@ -1,7 +1,5 @@
 #include "kernels/fixed_point.h"
 
-#include <cmath>
-
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
 #include "kernels/exact_digits.h"
@@ -10,10 +8,6 @@
 namespace sherd {
 namespace {
 
-constexpr double kHighUnit = 0x1p-26;
-constexpr double kLowUnit = 0x1p-66;
-constexpr int kLowBits = 40;  // kHighUnit / kLowUnit
-
 /// Splits x[first, last); returns how many values were left out.
 template <class T>
 std::int64_t split_range(const T* x, std::int64_t* high, std::int64_t* low, bool accumulate,
@@ -21,22 +15,12 @@ std::int64_t split_range(const T* x, std::int64_t* high, std::int64_t* low, bool
   std::int64_t rejected = 0;
 #pragma omp simd reduction(+ : rejected)
   for (std::int64_t i = first; i < last; ++i) {
-    const auto value = static_cast<float>(x[i]);
-    const bool fits = std::abs(value) < kFixedPointLimit;  // false for NaN
-    double rest = fits ? value : 0.0f;
-    rejected += fits ? 0 : 1;
-    const std::int64_t h = take_digit(rest, kHighUnit);
-    const std::int64_t l = take_digit(rest, kLowUnit);
-    high[i] = h + (accumulate ? high[i] : 0);
-    low[i] = l + (accumulate ? low[i] : 0);
+    const FixedPoint value = split_fixed(static_cast<float>(x[i]));
+    rejected += value.rejected;
+    high[i] = value.high + (accumulate ? high[i] : 0);
+    low[i] = value.low + (accumulate ? low[i] : 0);
   }
   return rejected;
-}
-
-/// Rounds once: the sum of the limbs is exact in 128 bits.
-float join(std::int64_t high, std::int64_t low) {
-  const __int128 units = (static_cast<__int128>(high) << kLowBits) + low;
-  return static_cast<float>(units) * static_cast<float>(kLowUnit);
 }
 
 }  // namespace
@@ -67,7 +51,7 @@ void from_fixed_point(const Tensor& limbs, const Tensor& x, Stream& stream) {
   if (n == 0) return;
   enqueue(stream, [n, to = x.as<float>(), high = limbs.as<std::int64_t>()] {
     for_blocks(n, [=](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i) to[i] = join(high[i], high[i + n]);
+      for (std::int64_t i = first; i < last; ++i) to[i] = join_fixed(high[i], high[i + n]);
     });
   });
 }

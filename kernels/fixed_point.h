@@ -45,8 +45,7 @@ void sum_of_squares_exact(const Tensor& x, const Tensor& sum, const Tensor& non_
 /// overflowed.
 void sum_of_squares_fast(const Tensor& x, const Tensor& sum, const Tensor& non_finite,
                          Stream& stream);
-/// sum += Σ x[i] over x [n] f32, in double and in the order of x, then added as one value, or
-/// counted as 1 non-finite.
+/// sum += Σ x[i] over x [n] f32, every value added alone.
 void sum_into(const Tensor& x, const Tensor& sum, const Tensor& non_finite, Stream& stream);
 
 /// The value of a scalar accumulator, rounded once to nearest (even), on the host.

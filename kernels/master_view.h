@@ -1,8 +1,8 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
+#include "kernels/master_bits.h"
 #include "kernels/master_parameters.h"
 #include "kernels/operand_check.h"
 
@@ -36,14 +36,11 @@ class MasterView<bf16> {
  public:
   explicit MasterView(const MasterParameters& p)
       : value_(p.value.as<bf16>()), remainder_(p.master.as<std::int16_t>()) {}
-  float load(std::int64_t i) const {
-    const std::uint32_t high = std::uint32_t{value_[i].bits} << 16;
-    return std::bit_cast<float>(high + static_cast<std::uint32_t>(std::int32_t{remainder_[i]}));
-  }
+  float load(std::int64_t i) const { return join_master({value_[i].bits, remainder_[i]}); }
   void store(std::int64_t i, float master) const {
-    const auto bits = std::bit_cast<std::uint32_t>(master);
-    value_[i].bits = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
-    remainder_[i] = static_cast<std::int16_t>(bits & 0xffffu);  // modulo 2^16: what is left over
+    const MasterBits bits = split_master(master);
+    value_[i].bits = bits.value;
+    remainder_[i] = bits.remainder;
   }
   void publish(std::int64_t /*first*/, std::int64_t /*last*/) const {}
 

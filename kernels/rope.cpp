@@ -2,41 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "core/cpu_stream.h"
 #include "kernels/head_range.h"
 #include "kernels/operand_check.h"
+#include "kernels/rope_frequency.h"
 
 namespace sherd {
 namespace {
 
 constexpr std::int64_t kPairs = 64;  // rotated with one table of sines and cosines on the stack
-
-/// Llama 3.1: low frequencies are divided by `factor`, high ones kept, those between blended.
-double llama3_frequency(double frequency, const RopeSpec& spec) {
-  const double turns = spec.original_max_positions * frequency / (2.0 * std::numbers::pi);
-  if (turns < spec.low_frequency_factor) return frequency / spec.factor;
-  if (turns > spec.high_frequency_factor) return frequency;
-  const double kept = (turns - spec.low_frequency_factor) /
-                      (spec.high_frequency_factor - spec.low_frequency_factor);
-  return (1.0 - kept) * frequency / spec.factor + kept * frequency;
-}
-
-/// Radians per position of pair `pair` of heads of `width`.
-double pair_frequency(std::int64_t pair, std::int64_t width, const RopeSpec& spec) {
-  const double exponent = 2.0 * static_cast<double>(pair) / static_cast<double>(width);
-  const double frequency = std::pow(spec.theta, -exponent);
-  switch (spec.scaling) {
-    case RopeSpec::Scaling::none:
-      return frequency;
-    case RopeSpec::Scaling::linear:
-      return frequency / spec.factor;
-    case RopeSpec::Scaling::llama3:
-      return llama3_frequency(frequency, spec);
-  }
-  return frequency;
-}
 
 /// Cosines and sines of `count` pairs at one position.
 struct Rotation {

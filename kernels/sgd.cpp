@@ -4,50 +4,29 @@
 #include "kernels/decay_segments.h"
 #include "kernels/flat_check.h"
 #include "kernels/master_view.h"
+#include "kernels/sgd_step.h"
 
 namespace sherd {
 namespace {
 
-/// buffer = keep * buffer + take * g, or g at first; the direction is ahead * g + lookahead *
-/// buffer.
-struct SgdFactors {
-  bool first_step;
-  float gradient_scale, decay, keep, take, ahead, lookahead, lr;
-};
-
-SgdFactors factors(const SgdSpec& spec, const UpdateScalars& s, double weight_decay) {
-  const auto f = [](double x) { return static_cast<float>(x); };
-  return {.first_step = s.first_step != 0,
-          .gradient_scale = f(s.gradient_scale),
-          .decay = f(weight_decay),
-          .keep = f(spec.momentum),
-          .take = f(1.0 - spec.dampening),
-          .ahead = spec.nesterov ? 1.0f : 0.0f,
-          .lookahead = spec.nesterov ? f(spec.momentum) : 1.0f,
-          .lr = f(s.lr)};
-}
-
 template <class T>
 void plain_range(const MasterView<T> p, const float* gradient, std::int64_t first,
-                 std::int64_t last, const SgdFactors f) {
+                 std::int64_t last, const SgdFactors f, float decay) {
 #pragma omp simd
   for (std::int64_t i = first; i < last; ++i) {
-    const float w = p.load(i);
-    const float g = gradient[i] * f.gradient_scale + f.decay * w;
-    p.store(i, w - f.lr * g);
+    p.store(i, sgd_element(f, decay, gradient[i], p.load(i)));
   }
   p.publish(first, last);
 }
 
 template <class T>
 void momentum_range(const MasterView<T> p, const float* gradient, float* buffer, std::int64_t first,
-                    std::int64_t last, const SgdFactors f) {
+                    std::int64_t last, const SgdFactors f, float decay) {
 #pragma omp simd
   for (std::int64_t i = first; i < last; ++i) {
-    const float w = p.load(i);
-    const float g = gradient[i] * f.gradient_scale + f.decay * w;
-    buffer[i] = f.first_step ? g : f.keep * buffer[i] + f.take * g;
-    p.store(i, w - f.lr * (f.ahead * g + f.lookahead * buffer[i]));
+    float moved = buffer[i];
+    p.store(i, sgd_momentum_element(f, decay, gradient[i], p.load(i), moved));
+    buffer[i] = moved;
   }
   p.publish(first, last);
 }
@@ -79,13 +58,14 @@ void sgd_update(const MasterParameters& parameters, const Tensor& gradient, cons
                      buffer = momentum.defined() ? momentum.as<float>() : nullptr] {
       const UpdateScalars s = *scalars;
       if (s.apply == 0) return;
+      const SgdFactors f = sgd_factors(spec, s);
       for_decay_segments(n, segments, segment_count,
                          [&](std::int64_t first, std::int64_t last, double weight_decay) {
-                           const SgdFactors f = factors(spec, s, weight_decay);
+                           const auto decay = static_cast<float>(weight_decay);
                            if (buffer == nullptr) {
-                             plain_range(p, g, first, last, f);
+                             plain_range(p, g, first, last, f, decay);
                            } else {
-                             momentum_range(p, g, buffer, first, last, f);
+                             momentum_range(p, g, buffer, first, last, f, decay);
                            }
                          });
     });
