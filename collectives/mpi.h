@@ -15,7 +15,7 @@ class MpiContext;
 struct MpiOptions {
   bool shared_window = true;     ///< false: plain MPI inside a node too, as between nodes
   double timeout_seconds = 300;  ///< a rank that is later than this is lost
-  std::int64_t staging_bytes = std::int64_t{1} << 20;  ///< a rank's room for tensors elsewhere
+  std::int64_t staging_bytes = std::int64_t{2} << 20;  ///< a rank's room for tensors elsewhere
                                                        ///< than in `Communicator::memory`
   std::int64_t message_bytes = std::int64_t{1} << 30;  ///< the longest message of plain MPI
 };

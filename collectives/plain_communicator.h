@@ -49,8 +49,8 @@ class PlainCommunicator final : public MpiCommunicator {
                        ReduceOp op);
   void swap_pieces(const Tensor& in, std::span<const Shard> ranges, std::int64_t index,
                    std::int64_t limit);
-  /// Rank r's slot of `arrivals_`.
-  std::byte* arrival(int r);
+  /// Of each rank's part of `arrivals_`.
+  std::int64_t slot_bytes() const;
   void reduce_all(const Tensor& x);
   void broadcast_from(int root, const Tensor& x);
   void wait_for(MPI_Request request) { wait(std::span(&request, 1)); }
