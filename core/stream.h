@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/device.h"
@@ -34,6 +35,9 @@ class Stream {
   virtual void wait(const Event& event) = 0;
   /// Blocks the host until the stream is empty; throws the first error of an operation, once.
   virtual void synchronize() = 0;
+  /// Memory that one operation after another may use: part of the plan, given once. CPU operations
+  /// need none.
+  virtual void set_scratch(void* /*data*/, std::int64_t /*bytes*/) {}
   /// Time this stream has stood waiting for events, since construction; exact when it is empty.
   virtual double waited_ms() const = 0;
 };

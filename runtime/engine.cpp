@@ -67,6 +67,7 @@ Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
   require(options.labels_per_step > 0, "labels_per_step must be positive, got {}",
           options.labels_per_step);
   options_.plan = with_world(options.plan, world.size());
+  options_.plan.device = world.memory().device().kind;
   plan_ = make_plan(plan_input_, options_.plan);
   PlanOptions evaluation = options_.plan;
   evaluation.evaluate = true;

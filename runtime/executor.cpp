@@ -56,6 +56,10 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   lanes_[0] = make_stream(device(), "compute", options.threads);
   lanes_[1] = make_stream(device(), "gather");
   lanes_[2] = make_stream(device(), "reduce");
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const int r = placed.plan->scratch_regions[lane];
+    if (r >= 0) lanes_[lane]->set_scratch(region_data(r), region_bytes(r));
+  }
   host_memory_ = make_host_memory(device());
   micro_batch_bytes_ = batch_tensors(model.sample, options.largest_micro_batch).total_bytes;
   host_buffer_ = Buffer(*host_memory_, kHostScalarBytes + micro_batch_bytes_ * options_.rounds);
@@ -84,6 +88,10 @@ void Executor::agree(std::span<std::int64_t> words, ReduceOp op) {
 void* Executor::region_data(int r) const {
   const Placement& place = placed_.memory->placements[static_cast<std::size_t>(r)];
   return static_cast<std::byte*>(arena_.data()) + place.offset;
+}
+
+std::int64_t Executor::region_bytes(int r) const {
+  return placed_.memory->placements[static_cast<std::size_t>(r)].bytes;
 }
 
 Tensor Executor::region(int r, DType dtype, Shape shape, std::int64_t offset_bytes) const {
@@ -321,8 +329,7 @@ Tensor Executor::unit_output(int unit, int r) const {
 
 Tensor Executor::workspace(int r) const {
   if (r < 0) return {};
-  const std::int64_t bytes = placed_.memory->placements[static_cast<std::size_t>(r)].bytes;
-  return region(r, DType::u8, {bytes});
+  return region(r, DType::u8, {region_bytes(r)});
 }
 
 RngKey Executor::unit_rng(const StepInput& input, int unit) const {

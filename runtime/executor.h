@@ -66,6 +66,7 @@ class Executor {
  private:
   Tensor region(int r, DType dtype, Shape shape, std::int64_t offset_bytes = 0) const;
   void* region_data(int r) const;
+  std::int64_t region_bytes(int r) const;
   const FlatBuffer& buffer(int b) const { return layout_.buffers()[static_cast<std::size_t>(b)]; }
   const BufferRegions& regions(int b) const {
     return placed_.plan->buffer_regions[static_cast<std::size_t>(b)];

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/device.h"
 #include "core/dtype.h"
 #include "optim/optimizer.h"
 #include "runtime/memory_plan.h"
@@ -30,6 +32,7 @@ struct PlanOptions {
   DType compute = DType::f32;
   DType wire = DType::f32;  ///< gradients on the way to their shard, stages 2 and 3, fast mode
   OptimizerSpec optimizer;
+  DeviceKind device = DeviceKind::cpu;
   bool evaluate = false;  ///< one forward pass over one micro-batch instead of a step
 };
 
@@ -121,6 +124,7 @@ struct Plan {
   int update_scalars_region = -1;  ///< UpdateScalars
   int segments_region = -1;        ///< decay segments of all buffers
   int reduce_scratch_region = -1;
+  std::array<int, kLanes> scratch_regions = {-1, -1, -1};  ///< of CUDA lanes
   int agreement_region = -1;  ///< a word for each rank: what ranks tell each other between steps
 };
 

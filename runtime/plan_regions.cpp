@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collectives/nccl.h"
 #include "core/buffer.h"
 #include "kernels/fixed_point.h"
 #include "kernels/master_parameters.h"
@@ -85,6 +86,27 @@ std::int64_t reduce_scratch_bytes(const ShardLayout& layout, const PlanOptions& 
   if (!options.exact) return shards_gradients(options) ? shard * size_of(DType::f32) : 0;
   if (shards_gradients(options)) return (whole + shard) * kLimbBytes;
   return shards_optimizer(options) ? shard * kLimbBytes : 0;
+}
+
+/// What operations on CUDA streams use besides their operands, per lane.
+void add_scratch(const PlanInput& input, Plan& plan) {
+  std::int64_t units = 0;
+  for (const Footprint& footprint : input.footprints) {
+    units = std::max(units, footprint.scratch_bytes);
+  }
+  std::int64_t shard = 0;
+  for (const FlatBuffer& buffer : input.layout->buffers()) {
+    for (const Shard& s : buffer.shards) shard = std::max(shard, s.numel);
+  }
+  constexpr std::int64_t sums = std::int64_t{1} << 20;  // partial sums of scalars
+  const std::int64_t exchange = nccl_scratch_bytes(shard, plan.options.group_size);
+  const std::int64_t bytes[kLanes] = {std::max(units, sums), kAlignmentBytes,
+                                      std::max(sums, exchange)};
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    plan.scratch_regions[lane] =
+        add_fixed(plan, fmt::format("{}_scratch", name_of(static_cast<Lane>(lane))),
+                  MemoryTag::workspace, bytes[lane]);
+  }
 }
 
 int add_temporary(Plan& plan, std::string name, MemoryTag tag, std::int64_t bytes,
@@ -171,6 +193,7 @@ void add_persistent_regions(const PlanInput& input, Plan& plan) {
   constexpr std::int64_t kFewestWords = 16;
   plan.agreement_region =
       workspace("agreement", 8 * std::max<std::int64_t>(kFewestWords, plan.options.world));
+  if (plan.options.device != DeviceKind::cpu) add_scratch(input, plan);
   plan.reduce_scratch_region =
       workspace("reduce_scratch", reduce_scratch_bytes(*input.layout, plan.options));
 }

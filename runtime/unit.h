@@ -61,6 +61,7 @@ struct Footprint {
   std::vector<TensorSpec> saved;  ///< written by forward, read by backward
   std::int64_t forward_workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
+  std::int64_t scratch_bytes = 0;  ///< the most that one operation needs of a CUDA stream's scratch
 };
 
 /// A micro-batch on the device of the computation.

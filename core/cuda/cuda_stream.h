@@ -58,7 +58,7 @@ class CudaStream final : public Stream {
 
   /// Memory that an operation may use until the next one of this stream starts; planned with
   /// everything else and given once.
-  void set_scratch(void* data, std::int64_t bytes);
+  void set_scratch(void* data, std::int64_t bytes) override;
   /// Throws ArgumentError that names the operation when there are not so many bytes.
   void* scratch(std::int64_t bytes, const char* operation) const;
 
