@@ -48,6 +48,8 @@ void add_run_source(CLI::App& app, RunSource& source) {
 void add_train(CLI::App& app, Arguments& all, Command& command) {
   add_run_source(app, all.train.source);
   app.add_option("--resume", all.train.resume, "not there yet: refused");
+  app.footer(
+      "SIGUSR1 to mpirun, or SIGTERM to a rank, ends the run after its step with exit code 75.");
   app.callback([&] {
     command.as_a_rank = [train = all.train](MpiSession& session) {
       return train_command(train, session);

@@ -15,6 +15,12 @@ constexpr const char* kYellow = "\x1b[33m";
 constexpr const char* kPlain = "\x1b[0m";
 constexpr const char* kClearToEnd = "\x1b[K";
 
+/// "98", "3.2": tenths where they matter.
+std::string ms_text(double ms) {
+  constexpr double kWhole = 10.0;
+  return fmt::format("{:.{}f}", ms, ms < kWhole ? 1 : 0);
+}
+
 /// The first `columns` characters of UTF-8 text.
 std::string cut_to(const std::string& text, int columns) {
   int seen = 0;
@@ -33,8 +39,8 @@ std::string progress_line(const StepReport& report, const ProgressOptions& optio
   std::string line =
       fmt::format("step {}/{}  loss {:.4f}  norm {:.3g}  lr {:.2e}  {} {}/s  {} ms  comm {} ms",
                   report.step, options.steps, result.loss, result.gradient_norm, result.lr,
-                  count_text(report.tokens_per_s()), options.token_noun, count_text(report.step_ms),
-                  count_text(result.exposed_ms));
+                  count_text(report.tokens_per_s()), options.token_noun, ms_text(report.step_ms),
+                  ms_text(result.exposed_ms));
   if (report.validation_loss) line += fmt::format("  val {:.4f}", *report.validation_loss);
   return line + "  ETA " + duration_text(seconds_left);
 }

@@ -5,6 +5,7 @@
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
 #include "apps/stop_signal.h"
+#include "core/error.h"
 #include "runtime/config/show.h"
 #include "runtime/io/atomic_file.h"
 
@@ -17,7 +18,9 @@ std::string metrics_path(const std::string& folder) { return folder + "/metrics.
 
 bool make_run_folder(const LoadedConfig& config, const RunPlan& plan, const std::string& nodes) {
   const std::string& folder = config.run.output;
-  std::filesystem::create_directories(folder);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  require(!failed, "output: cannot make the folder {}: {}", folder, failed.message());
   write_file_atomically(folder + "/config.json", config_json(config));
   write_file_atomically(folder + "/plan.txt", plan_table(plan) + "\n" + nodes);
   return std::filesystem::exists(metrics_path(folder));

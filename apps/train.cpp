@@ -95,7 +95,8 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
     done.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - started).count();
     const bool last = step == run.steps;
     const int signal = last ? 0 : stop.agree();
-    if (validation.is_due(step, last)) done.validation_loss = validation.loss(engine);
+    if (signal == 0 && validation.is_due(step, last))
+      done.validation_loss = validation.loss(engine);
     if (report != nullptr) report->add(done);
     if (signal != 0) return signal;
   }

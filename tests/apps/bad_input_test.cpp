@@ -58,6 +58,8 @@ TEST_CASE("what all ranks find wrong is told once, with the right code on each")
       Case{"no folder", "--set model.path=" + folder.path("gone"), 2,
            "model.path: there is no folder"},
       Case{"no steps", "--set steps=0", 2, "training needs at least 1"},
+      Case{"output", "--set output=" + folder.path("empty.txt/run"), 2,
+           "output: cannot make the folder"},
       Case{"resume", "--resume latest", 2, "this version writes no checkpoints"},
       Case{"unknown option", "--bogus", 2, "--bogus"}};
   const double launch = launch_seconds();

@@ -119,7 +119,6 @@ TEST_CASE("exact mode writes the same model, byte for byte, at every stage and w
   const std::string run = "train " + (llama ? write_llama_run(folder) : write_mlp_run(folder)) +
                           " --set reduction=exact --set output=" + folder.path("run");
   std::string first;
-  std::vector<double> losses;
   for (int ranks = 1; ranks <= 4; ++ranks) {
     for (int stage = 0; stage <= 3; ++stage) {
       INFO(ranks << " ranks, stage " << stage);
@@ -154,6 +153,11 @@ TEST_CASE("exact mode does not depend on groups, weights, prefetch, bursts or re
   INFO(options << "\n" << result.output);
   REQUIRE(result.exit_code == 0);
   CHECK(folder.read("run/model/model.safetensors") == model);
+  const auto together = metrics_of(folder);
+  REQUIRE(together.size() == alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) CHECK(together[i]["loss"] == alone[i]["loss"]);
+  CHECK_THAT(together.back()["val_loss"].get<double>(),
+             Catch::Matchers::WithinRel(alone.back()["val_loss"].get<double>(), 1e-6));
 }
 
 TEST_CASE("fast mode stays close to exact mode", "[dist]") {
