@@ -78,6 +78,7 @@ EngineOptions engine_options(const RunConfig& run, const Model& model, int world
   plan.compute = run.compute;
   plan.wire = run.wire.value_or(run.compute);
   plan.optimizer = run.optimizer;
+  plan.device = run.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu;
   options.shard_weights = group_weights(run.placement.shard_weights, plan.group_size);
   options.largest_micro_batch = {cut.samples(0), sequence};
   options.labels_per_step = run.batch.train * sequence;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apps/agreement.h"
+#include "apps/device_choice.h"
 #include "apps/engine_options.h"
 #include "apps/job.h"
 #include "apps/model_folder.h"
@@ -111,7 +112,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const int size = world->size();
 
   // Whatever can be found wrong is found here, before ranks depend on each other.
-  const LoadedConfig config = on_all_ranks(*world, [&] { return load_config(command, size); });
+  LoadedConfig config = on_all_ranks(*world, [&] { return load_config(command, size); });
   require_same_settings(*world, config.settings);
   const RunConfig& run = config.run;
   Model model = on_all_ranks(*world, [&] { return build_model(run.model); });
@@ -120,17 +121,22 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const auto weights = on_all_ranks(*world, [&] { return open_weights(run, model); });
   const ThreadChoice threads =
       choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);
+  const Device device =
+      on_all_ranks(*world, [&] { return choose_device(run.device, session, *world); });
+  config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
+  const std::unique_ptr<Communicator> on_device = device_communicator(device, *world);
+  Communicator& ranks = on_device ? *on_device : *world;
   const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {
     StartFacts facts;
     facts.data = data.description();
-    facts.communicator = world->description();
+    facts.communicator = ranks.description();
     facts.threads = threads.threads;
     return start_report(command, config, session, facts, weights.get(), threads.warning);
   });
 
   EngineOptions options = engine_options(run, model, size);
   options.threads = threads.threads;
-  Engine engine(std::move(model), options, *world);
+  Engine engine(std::move(model), options, ranks);
   const int signal = run_or_end_job(session, [&] {
     if (weights) engine.load_parameters(weights->source());
     const int stopped_by = train_steps(run, data, engine, *world, report.get());

@@ -101,6 +101,10 @@ void resolve_top(Settings& settings, RunConfig& run) {
   const bool print = settings.given("steps_per_print");
   run.log_every = settings.integer_or("log.every", print ? settings.integer("steps_per_print") : 1,
                                       print ? "steps_per_print" : "");
+  const std::string device = settings.text("device");
+  run.device = device == "cpu"    ? DeviceChoice::cpu
+               : device == "cuda" ? DeviceChoice::cuda
+                                  : DeviceChoice::automatic;
   run.threads = static_cast<int>(settings.integer("threads"));
   run.checkpoint.every = settings.integer("checkpoint.every");
   run.checkpoint.keep_last = static_cast<int>(settings.integer("checkpoint.keep_last"));

@@ -48,6 +48,8 @@ struct CheckpointConfig {
   int keep_last = 2;
 };
 
+enum class DeviceChoice { automatic, cpu, cuda };
+
 /// A whole run, every value resolved. Made by `load_run_config`; plain values, no behaviour.
 struct RunConfig {
   ModelConfig model;
@@ -71,6 +73,7 @@ struct RunConfig {
   std::int64_t validate_every = 0;      ///< steps; 0: only at the end when there is validation data
   std::int64_t validation_batches = 0;  ///< 0: all
   std::int64_t log_every = 1;
+  DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;  ///< OpenMP threads per rank; 0: cores over local ranks
 };
 
