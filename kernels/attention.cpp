@@ -2,6 +2,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/attention_passes.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
 
 namespace sherd {
@@ -30,6 +31,9 @@ void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out,
   const OperandCheck check("attention_forward", stream);
   const AttentionShape shape = check_operands(check, qkv, mask, out, lse, spec);
   if (qkv.numel() == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::attention_forward(qkv, mask, out, lse, spec, stream);
+  }
   with_float(qkv.dtype(), [&]<class T>() {
     const AttentionForward<T> pass{shape, qkv.as<T>(),
                                    mask.defined() ? mask.as<std::int32_t>() : nullptr, out.as<T>(),
@@ -46,6 +50,9 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mas
   check.is_numel(dout, "dout", qkv.dtype(), out.numel());
   check.is(dqkv, "dqkv", qkv.dtype(), qkv.shape());
   if (qkv.numel() == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::attention_backward(dout, qkv, mask, out, lse, dqkv, spec, stream);
+  }
   with_float(qkv.dtype(), [&]<class T>() {
     const AttentionBackward<T> pass{shape,       dout.as<T>(),
                                     qkv.as<T>(), mask.defined() ? mask.as<std::int32_t>() : nullptr,
@@ -53,6 +60,12 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mas
                                     dqkv.as<T>()};
     enqueue(stream, [pass] { pass.run(); });
   });
+}
+
+std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
+                             Stream& stream) {
+  if (stream.device().is_cpu()) return "tiles through CBLAS";
+  return on_cuda::attention_engine(qkv, dtype, masked, spec, stream);
 }
 
 }  // namespace sherd

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "core/stream.h"
 #include "core/tensor.h"
 
@@ -13,12 +16,15 @@ struct AttentionSpec {
   int kv_heads = 1;
   bool causal = true;
   float scale = 1.0f;  ///< on q·k, usually 1 / sqrt(D)
+  /// The gradient has the same bits in every run. On CPUs and in the own CUDA kernels it always
+  /// has; cuDNN is faster and takes less memory without.
+  bool deterministic = false;
 };
 
 /// out [B, T, heads, D] = softmax(scale q kᵀ) v; lse [B, heads, T] f32 is the log-sum-exp per
 /// query, for the backward pass. mask [B, T] i32 (1 = a real token, 0 = padding that no query
 /// reads) or undefined; a query that may read nothing gives zero, and lse = -inf. Works on tiles of
-/// queries and keys (Dao et al. 2022), so no T x T matrix is ever held.
+/// queries and keys (Dao et al. 2022), so no T x T matrix is ever held. On CUDA D is at most 256.
 void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out, const Tensor& lse,
                        const AttentionSpec& spec, Stream& stream);
 
@@ -26,5 +32,15 @@ void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out,
 void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mask,
                         const Tensor& out, const Tensor& lse, const Tensor& dqkv,
                         const AttentionSpec& spec, Stream& stream);
+
+/// Scratch that a CUDA stream needs for both passes, whichever engine runs them; needs no device.
+std::int64_t attention_scratch_bytes(std::int64_t batch, std::int64_t tokens, std::int64_t width,
+                                     DType dtype, const AttentionSpec& spec);
+
+/// Which engine runs attention over qkv [B, T, heads + 2 * kv_heads, D] on this stream, for people:
+/// "cuDNN 9.14.0", or "own kernels (...)" with the reason. Builds what the engine needs, which
+/// takes a while at a shape's first call, here or in a pass.
+std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
+                             Stream& stream);
 
 }  // namespace sherd

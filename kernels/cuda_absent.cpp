@@ -67,6 +67,9 @@ void attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tenso
                         const Tensor&, const AttentionSpec&, Stream&) {
   no_cuda();
 }
+std::string attention_engine(const Shape&, DType, bool, const AttentionSpec&, Stream&) {
+  no_cuda();
+}
 void activation_forward(const Tensor&, const Tensor&, Activation, Stream&) { no_cuda(); }
 void activation_backward(const Tensor&, const Tensor&, const Tensor&, Activation, Stream&) {
   no_cuda();

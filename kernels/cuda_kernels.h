@@ -64,6 +64,8 @@ void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out,
 void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mask,
                         const Tensor& out, const Tensor& lse, const Tensor& dqkv,
                         const AttentionSpec& spec, Stream& stream);
+std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
+                             Stream& stream);
 void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Stream& stream);
 void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Activation kind,
                          Stream& stream);

@@ -5,6 +5,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
 #include "kernels/product.h"
 
@@ -40,6 +41,7 @@ void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
   check.is(w, "w", x.dtype(), weight_shape(shape, layout));
   if (bias.defined()) check.is(bias, "bias", x.dtype(), {shape.out});
   check.is_rows(y, "y", x.dtype(), shape.rows, shape.out);
+  if (!stream.device().is_cpu()) return on_cuda::linear_forward(x, w, bias, y, layout, stream);
   with_float(x.dtype(), [&]<class T>() {
     Product<T, T> p{shape.rows, shape.out, shape.in};
     p.a = {x.as<T>(), shape.in, false};
@@ -60,6 +62,9 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
   check_sizes(check, shape);
   check.is(w, "w", dy.dtype(), weight_shape(shape, layout));
   check.is_rows(dx, "dx", dy.dtype(), shape.rows, shape.in);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::linear_backward_input(dy, w, dx, layout, accumulate, stream);
+  }
   with_float(dy.dtype(), [&]<class T>() {
     Product<T, T> p{shape.rows, shape.in, shape.out};
     p.a = {dy.as<T>(), shape.out, false};
@@ -79,6 +84,9 @@ void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
   check_sizes(check, shape);
   check.is_rows(dy, "dy", x.dtype(), shape.rows, shape.out);
   check.is_sum(dw, "dw", x.dtype(), weight_shape(shape, layout));
+  if (!stream.device().is_cpu()) {
+    return on_cuda::linear_backward_weight(x, dy, dw, layout, accumulate, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     with_sum_of<T>(dw.dtype(), [&]<class G>() {
       Product<T, G> p{dw.dim(0), dw.dim(1), shape.rows};

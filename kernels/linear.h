@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "kernels/accumulate.h"
@@ -11,8 +13,9 @@ namespace sherd {
 enum class WeightLayout { out_in, in_out };
 
 /// y = x · wᵀ + bias. x [M, K], w by `layout`, bias [N] or undefined, y [M, N]; leading dimensions
-/// of x and y may be more than one ([B, T, K]). x, w, bias and y share a float dtype. Products go
-/// to CBLAS over tiles fixed by the shape, so the bits do not depend on the number of threads.
+/// of x and y may be more than one ([B, T, K]). x, w, bias and y share a float dtype. On CPUs
+/// products go to CBLAS over tiles fixed by the shape, so the bits do not depend on the number of
+/// threads; on CUDA to cuBLASLt, by the algorithms of kernels/matmul_plans.h.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
                     WeightLayout layout, Stream& stream);
 
@@ -24,6 +27,9 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
 /// With M = 0 dw becomes zero (or is left alone when accumulating).
 void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
                             WeightLayout layout, Accumulate accumulate, Stream& stream);
+
+/// Scratch that a CUDA stream needs for the products of linear layers of any shape.
+constexpr std::int64_t linear_scratch_bytes() { return std::int64_t{32} << 20; }
 
 /// dbias[n] = sum over rows of dy[., n]. dy [M, N]; dbias [N] of dy's dtype or f32.
 void bias_backward(const Tensor& dy, const Tensor& dbias, Accumulate accumulate, Stream& stream);

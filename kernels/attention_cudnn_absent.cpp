@@ -1,0 +1,28 @@
+#include "core/error.h"
+#include "kernels/attention_engines.h"
+
+// For builds without cuDNN's headers or cudnn-frontend's.
+
+namespace sherd::on_cuda {
+namespace {
+
+/// Not reached: nobody asks an engine that is not there.
+[[noreturn]] void no_cudnn() { throw ArgumentError("this build has no cuDNN"); }
+
+}  // namespace
+
+bool has_cudnn() { return false; }
+std::string cudnn_name() { no_cudnn(); }
+const std::string& cudnn_declines(const AttentionProblem&, AttentionPass, bool, Stream&) {
+  no_cudnn();
+}
+void cudnn_attention_forward(const AttentionProblem&, const AttentionForwardOperands&,
+                             const AttentionLengths&, void*, Stream&) {
+  no_cudnn();
+}
+void cudnn_attention_backward(const AttentionProblem&, const AttentionBackwardOperands&,
+                              const AttentionLengths&, void*, Stream&) {
+  no_cudnn();
+}
+
+}  // namespace sherd::on_cuda

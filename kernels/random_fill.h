@@ -1,0 +1,12 @@
+#pragma once
+
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace sherd {
+
+/// Fills a float tensor on a CUDA device with numbers uniform in [-1, 1), the same in each run. For
+/// measurements: data decides the power that products draw, and zeros draw little.
+void fill_random(const Tensor& x, Stream& stream);
+
+}  // namespace sherd
