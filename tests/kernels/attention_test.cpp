@@ -52,7 +52,7 @@ struct AttentionCase {
     const double slope = 4.0 * size.scale * static_cast<double>(size.width);
     const double reductions = static_cast<double>(size.width + size.tokens) + 32;
     const double half = dtype == DType::f32 ? 0.0 : rounding_of(dtype) / 0x1p-24;
-    const double queries = static_cast<double>(size.heads / size.kv_heads);
+    const auto queries = static_cast<double>(size.heads) / static_cast<double>(size.kv_heads);
     return {type, reductions + 2 * half, (1 + slope) * queries};
   }
 
@@ -108,7 +108,7 @@ TEST_CASE("the attention oracle's gradient is that of its forward pass") {
   const AttentionSize size{1, 4, 2, 1, 3, causal, 0.7};
   Random random;
   const Mask mask{1, 0, 1, 1};
-  const Values qkv = random.values(4 * 4 * 3), dout = random.values(4 * 2 * 3);
+  const Values qkv = random.values(48), dout = random.values(24);
   check_gradient([&](const Values& v) { return dot(dout, oracle::attention(v, mask, size).out); },
                  qkv, oracle::attention_gradient(dout, qkv, mask, size));
 }
@@ -116,15 +116,16 @@ TEST_CASE("the attention oracle's gradient is that of its forward pass") {
 TEST_CASE("a query that may read nothing gives zero, passes no gradient and has lse -inf") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   AttentionCase c(dtype, {1, 70, 2, 1, 4, true, .5}, true);
-  c.hidden.assign(70, 0);  // padding on the left: the first 66 tokens
-  std::fill(c.hidden.begin() + 66, c.hidden.end(), 1);
+  constexpr std::int64_t kHidden = 66;  // padding on the left
+  c.hidden.assign(70, 0);
+  std::fill(c.hidden.begin() + kHidden, c.hidden.end(), 1);
   c.mask = TestTensor({1, 70}, c.hidden);
   check_against_oracle(c);
   const Values out = c.out.values(), lse = c.lse.values(), dqkv = c.dqkv.values();
-  CHECK(std::all_of(out.begin(), out.begin() + 66 * 8, [](double v) { return v == 0; }));
-  CHECK(std::all_of(dqkv.begin(), dqkv.begin() + 66 * 16, [](double v) { return v == 0; }));
-  CHECK(at(lse, 65) == -INFINITY);
-  CHECK(std::isfinite(at(lse, 66)));
+  CHECK(std::all_of(out.begin(), out.begin() + kHidden * 8, [](double v) { return v == 0; }));
+  CHECK(std::all_of(dqkv.begin(), dqkv.begin() + kHidden * 16, [](double v) { return v == 0; }));
+  CHECK(at(lse, kHidden - 1) == -INFINITY);
+  CHECK(std::isfinite(at(lse, kHidden)));
 }
 
 TEST_CASE("large scores neither overflow nor lose the small ones") {

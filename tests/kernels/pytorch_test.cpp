@@ -98,8 +98,10 @@ TEST_CASE("rope agrees with Hugging Face's Llama in every scaling") {
 
 TEST_CASE("activations agree with PyTorch") {
   using enum Activation;
-  const auto [kind, name] = GENERATE(table<Activation, std::string>(
+  const auto row = GENERATE(table<Activation, std::string>(
       {{relu, "relu"}, {silu, "silu"}, {gelu_erf, "gelu_erf"}, {gelu_tanh, "gelu_tanh"}}));
+  const Activation kind = std::get<0>(row);
+  const std::string name = std::get<1>(row);
   const Fixture fixture("activation");
   TestTensor x = fixture.tensor("x"), dy = fixture.tensor("dy");
   TestTensor y = fixture.empty("x"), dx = fixture.empty("x");

@@ -70,7 +70,7 @@ TEST_CASE("rope stays exact at far positions") {
 
 TEST_CASE("rope gives the same bits for any number of threads") {
   Random random;
-  TestTensor qkv(DType::f32, {3, 50, 4, 36}, random.values(3 * 50 * 4 * 36));
+  TestTensor qkv = random.tensor(DType::f32, {3, 50, 4, 36});
   check_threads_change_nothing([&](Stream& stream) {
     std::vector<TestTensor> out{qkv};
     rope(out[0], 0, 3, {}, RopeDirection::forward, stream);

@@ -15,28 +15,6 @@ namespace sherd::test {
 
 using Values = std::vector<double>;
 
-/// Fresh numbers in every run; the run's seed, which Catch2 prints, repeats them.
-class Random {
- public:
-  Random() : engine_(Catch::getSeed()) {}
-
-  Values values(std::int64_t numel, double low = -1.0, double high = 1.0) {
-    std::uniform_real_distribution<double> uniform(low, high);
-    Values result(static_cast<std::size_t>(numel));
-    for (double& v : result) v = uniform(engine_);
-    return result;
-  }
-  std::vector<std::int32_t> integers(std::int64_t count, std::int32_t below) {
-    std::uniform_int_distribution<std::int32_t> uniform(0, below - 1);
-    std::vector<std::int32_t> result(static_cast<std::size_t>(count));
-    for (std::int32_t& v : result) v = uniform(engine_);
-    return result;
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
 /// A tensor with its own bytes and a guard behind them. Floats start as NaN, integers as garbage.
 class TestTensor {
  public:
@@ -54,7 +32,9 @@ class TestTensor {
     if (!values.empty()) std::memcpy(bytes_.data(), values.data(), values.size() * 4);
   }
 
-  operator Tensor() { return {bytes_.data(), dtype_, shape_}; }
+  operator Tensor() {  // NOLINT(google-explicit-constructor): a test tensor is a tensor
+    return {bytes_.data(), dtype_, shape_};
+  }
   Tensor view(Shape shape) { return Tensor(*this).view(shape); }
   DType dtype() const { return dtype_; }
 
@@ -86,6 +66,32 @@ class TestTensor {
   std::vector<std::byte> bytes_;
   DType dtype_;
   Shape shape_;
+};
+
+/// Fresh numbers in every run; the run's seed, which Catch2 prints, repeats them.
+class Random {
+ public:
+  Random() : engine_(Catch::getSeed()) {}
+
+  Values values(std::int64_t numel, double low = -1.0, double high = 1.0) {
+    std::uniform_real_distribution<double> uniform(low, high);
+    Values result(static_cast<std::size_t>(numel));
+    for (double& v : result) v = uniform(engine_);
+    return result;
+  }
+  std::vector<std::int32_t> integers(std::int64_t count, std::int32_t below) {
+    std::uniform_int_distribution<std::int32_t> uniform(0, below - 1);
+    std::vector<std::int32_t> result(static_cast<std::size_t>(count));
+    for (std::int32_t& v : result) v = uniform(engine_);
+    return result;
+  }
+  /// A tensor full of `values`.
+  TestTensor tensor(DType dtype, Shape shape, double low = -1.0, double high = 1.0) {
+    return {dtype, shape, values(shape.numel(), low, high)};
+  }
+
+ private:
+  std::mt19937_64 engine_;
 };
 
 /// Runs `f(stream)` on a CPU stream of `threads` threads and waits; errors of the stream come out.
