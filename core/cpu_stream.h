@@ -28,6 +28,8 @@ class CpuStream final : public Stream {
 
   /// `threads` OpenMP threads for the operations of this stream; `name` shows in debuggers.
   explicit CpuStream(std::string name, int threads = 1);
+  CpuStream(const CpuStream&) = delete;
+  CpuStream& operator=(const CpuStream&) = delete;
   ~CpuStream() override;
 
   Device device() const override { return {}; }

@@ -61,8 +61,8 @@ TEST_CASE("moving a buffer moves its bytes, and what it replaces is given back")
   Buffer b(std::move(a));
   CHECK(b.data() == data);
   CHECK(b.size_bytes() == 64);
-  CHECK(a.data() == nullptr);  // NOLINT(bugprone-use-after-move): a moved-from buffer is empty
-  CHECK(a.size_bytes() == 0);
+  CHECK(a.data() == nullptr);  // NOLINT: a moved-from buffer is empty
+  CHECK(a.size_bytes() == 0);  // NOLINT
   Buffer c(memory, 128);
   CHECK(memory.used_bytes() == 192);
   c = std::move(b);

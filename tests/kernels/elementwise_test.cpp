@@ -31,6 +31,7 @@ void check_cast(std::vector<From> from) {
   auto to = poisoned<To>(static_cast<std::int64_t>(from.size()));
   run([&](Stream& stream) { cast(view_of(from), view_of(to), stream); });
   std::vector<To> want;
+  want.reserve(from.size());
   for (const From x : from) want.push_back(To(static_cast<float>(x)));
   CHECK(same_bits(to, want));
 }

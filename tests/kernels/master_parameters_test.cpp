@@ -101,7 +101,8 @@ TEST_CASE("f16 values are the master to nearest even beside it; f32 values are t
   CHECK(same_bits(back, master));
   CHECK(same_bits(same, master));
   std::vector<f16> want;
-  for (const float m : master) want.push_back(f16(m));
+  want.reserve(master.size());
+  for (const float m : master) want.emplace_back(m);
   CHECK(same_bits(value, want));
 }
 

@@ -26,6 +26,7 @@ void step(ShardAtRest<T>& shard, const std::vector<Shard>& cuts,
           const std::vector<DecaySegment>& segments, const SgdSpec& spec,
           const UpdateScalars& scalars, int threads = 2) {
   std::vector<std::vector<DecaySegment>> kept;
+  kept.reserve(cuts.size());
   for (const Shard& c : cuts) kept.push_back(cut(segments, c));
   run(
       [&](Stream& s) {
