@@ -64,6 +64,8 @@ Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
       plan_input_(
           sherd::plan_input(model_, layout_, options.largest_micro_batch, options.plan.compute)),
       loss_scaler_(options.loss_scale) {
+  validate(options.plan.optimizer);
+  validate(options.schedule);
   require(options.labels_per_step > 0, "labels_per_step must be positive, got {}",
           options.labels_per_step);
   options_.plan = with_world(options.plan, world.size());

@@ -118,3 +118,16 @@ TEST_CASE("A micro-batch larger than the plan's is refused") {
   const MicroBatch micro = view_of(batch);
   CHECK_THROWS_WITH(engine.step({&micro, 1}), ContainsSubstring("up to 2 x 7, got 3 x 7"));
 }
+
+TEST_CASE("An engine refuses optimizers and schedules that can't be followed") {
+  SoloCommunicator solo;
+  EngineOptions options = training_case("mlp").options;
+  options.largest_micro_batch = {2, 1};
+  options.labels_per_step = 2;
+  SECTION("optimizer") { options.plan.optimizer.beta1 = 1.5; }
+  SECTION("schedule") {
+    options.schedule.type = ScheduleSpec::Type::linear;
+    options.schedule.total_num_steps = 0;
+  }
+  CHECK_THROWS_AS(Engine(build_model(tiny_model("mlp")), options, solo), ArgumentError);
+}
