@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <memory>
+#include <sstream>
 
 #include "core/error.h"
 
@@ -111,6 +111,13 @@ std::string write_llama_run(const TemporaryFolder& folder) {
     "train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
     "optimizer": {"type": "AdamW", "params": {"lr": 0.01, "weight_decay": 0.1}},
     "gradient_clipping": 1.0})");
+}
+
+std::vector<nlohmann::json> metrics_of(const TemporaryFolder& folder) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(folder.read("run/metrics.jsonl"));
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
 }
 
 }  // namespace sherd::testing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -40,5 +41,7 @@ double launch_seconds();
 /// trains a tiny Llama on a text in `folder`.
 std::string write_mlp_run(const TemporaryFolder& folder);
 std::string write_llama_run(const TemporaryFolder& folder);
+/// The lines of `folder`/run/metrics.jsonl.
+std::vector<nlohmann::json> metrics_of(const TemporaryFolder& folder);
 
 }  // namespace sherd::testing
