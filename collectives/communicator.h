@@ -52,8 +52,8 @@ class Communicator {
   virtual void reduce_scatter(const Tensor& in, const Tensor& own, std::span<const Shard> ranges,
                               Stream& stream) = 0;
 
-  /// x = op over ranks, in place, the same bits on every rank. f32, f64, bf16, f16, i32, i64. The
-  /// min or max of floats is NaN where one of them is.
+  /// x = op over ranks, in place, the same bits on every rank. f32, f64, bf16, f16, i32, i64. On
+  /// CPUs the min or max of floats is NaN where one of them is.
   virtual void all_reduce(const Tensor& x, ReduceOp op, Stream& stream) = 0;
 
   /// x on every rank becomes root's.

@@ -48,6 +48,7 @@ std::vector<std::string> gather_hostnames(MPI_Comm comm, int size) {
   SHERD_CHECK_MPI(MPI_Allgather(mine.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(),
                                 MPI_MAX_PROCESSOR_NAME, MPI_CHAR, comm));
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const Name& name : all) names.emplace_back(name.data());
   return names;
 }

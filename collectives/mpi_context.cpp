@@ -69,6 +69,7 @@ std::vector<NodePlace> MpiContext::places(MPI_Comm comm) const {
   SHERD_CHECK_MPI(MPI_Group_free(&part));
   SHERD_CHECK_MPI(MPI_Group_free(&whole));
   std::vector<NodePlace> places;
+  places.reserve(world_ranks.size());
   for (const int r : world_ranks) places.push_back(places_[static_cast<std::size_t>(r)]);
   return places;
 }

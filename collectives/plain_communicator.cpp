@@ -20,6 +20,7 @@ bool has_mpi_reduction(DType dtype, ReduceOp op) {
 
 std::vector<Shard> cut_evenly(std::int64_t numel, int count) {
   std::vector<Shard> parts;
+  parts.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) parts.push_back(even_part(numel, count, i));
   return parts;
 }

@@ -17,6 +17,8 @@ namespace sherd {
 class PlainCommunicator final : public MpiCommunicator {
  public:
   PlainCommunicator(const MpiRoot& root, MPI_Comm host_comm, std::string name);
+  PlainCommunicator(const PlainCommunicator&) = delete;
+  PlainCommunicator& operator=(const PlainCommunicator&) = delete;
   /// Tells the other ranks when it is an exception that ends this communicator.
   ~PlainCommunicator() override;
 

@@ -88,10 +88,10 @@ void reduce_blocks(std::span<const void* const> sources, std::int64_t numel, Out
 template <class Op, class T>
 void reduce_as(std::span<const void* const> sources, std::int64_t numel, void* out,
                DType out_dtype) {
-  constexpr bool is_narrow = !std::is_arithmetic_v<T>;
+  constexpr bool kIsNarrow = !std::is_arithmetic_v<T>;
   if (out_dtype == dtype_of<T>()) {
     reduce_blocks<Op, T, T>(sources, numel, static_cast<T*>(out));
-  } else if (is_narrow && out_dtype == DType::f32) {
+  } else if (kIsNarrow && out_dtype == DType::f32) {
     reduce_blocks<Op, T, float>(sources, numel, static_cast<float*>(out));
   } else {
     throw ArgumentError(

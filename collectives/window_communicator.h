@@ -16,6 +16,8 @@ namespace sherd {
 class WindowCommunicator final : public MpiCommunicator {
  public:
   WindowCommunicator(const MpiRoot& root, MPI_Comm host_comm, std::string name);
+  WindowCommunicator(const WindowCommunicator&) = delete;
+  WindowCommunicator& operator=(const WindowCommunicator&) = delete;
   /// Tells the other ranks when it is an exception that ends this communicator.
   ~WindowCommunicator() override;
 

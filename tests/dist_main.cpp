@@ -3,7 +3,6 @@
 // others report to files that are shown when they have failures in them.
 
 #include <mpi.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,11 +11,13 @@
 #include <catch2/internal/catch_clara.hpp>
 #include <catch2/reporters/catch_reporter_event_listener.hpp>
 #include <catch2/reporters/catch_reporter_registrars.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "collectives/mpi_check.h"
@@ -96,7 +97,7 @@ void show_log(int rank, int size, const std::string& path, bool failed) {
 
 int run(Catch::Session& catch_session, MpiSession& session) {
   session_slot() = &session;
-  signal(SIGALRM, end_hung_run);
+  std::signal(SIGALRM, end_hung_run);
   watch("before the first case");
   Catch::ConfigData& config = catch_session.configData();
   SHERD_CHECK_MPI(MPI_Bcast(&config.rngSeed, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD));
@@ -130,8 +131,8 @@ int main(int argc, char** argv) {
   const int usage = catch_session.applyCommandLine(argc, argv);
   if (usage != 0) return usage;
   try {
-    sherd::MpiSession session(ranks_per_node);
-    return sherd::test::run(catch_session, session);
+    const auto session = std::make_unique<sherd::MpiSession>(ranks_per_node);
+    return sherd::test::run(catch_session, *session);
   } catch (const sherd::Error& error) {
     std::cerr << "error: " << error.what() << '\n';
     return static_cast<int>(error.code());

@@ -41,36 +41,37 @@ struct Disagreement {
 };
 
 std::vector<Shard> even_ranges(int size, std::int64_t numel) {
-  std::vector<Shard> ranges;
-  for (int r = 0; r < size; ++r) ranges.push_back({numel * r, numel});
+  std::vector<Shard> ranges(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) ranges[static_cast<std::size_t>(r)] = {numel * r, numel};
   return ranges;
 }
 
 void gather(Communicator& c, Arena& arena, CpuStream& stream) {
-  c.all_gather(arena.take(DType::f32, 8), arena.take(DType::f32, 8 * c.size()),
+  c.all_gather(arena.take(DType::f32, 8), arena.take(DType::f32, std::int64_t{8} * c.size()),
                even_ranges(c.size(), 8), stream);
 }
 void gather_more(Communicator& c, Arena& arena, CpuStream& stream) {
-  c.all_gather(arena.take(DType::f32, 9), arena.take(DType::f32, 9 * c.size()),
+  c.all_gather(arena.take(DType::f32, 9), arena.take(DType::f32, std::int64_t{9} * c.size()),
                even_ranges(c.size(), 9), stream);
 }
 /// As many elements, in other places.
 void gather_elsewhere(Communicator& c, Arena& arena, CpuStream& stream) {
   auto ranges = even_ranges(c.size(), 8);
   std::swap(ranges.front(), ranges.back());
-  c.all_gather(arena.take(DType::f32, 8), arena.take(DType::f32, 8 * c.size()), ranges, stream);
+  c.all_gather(arena.take(DType::f32, 8), arena.take(DType::f32, std::int64_t{8} * c.size()),
+               ranges, stream);
 }
 void reduce(Communicator& c, Arena& arena, CpuStream& stream) {
-  c.reduce_scatter(arena.take(DType::f32, 8 * c.size()), arena.take(DType::f32, 8),
+  c.reduce_scatter(arena.take(DType::f32, std::int64_t{8} * c.size()), arena.take(DType::f32, 8),
                    even_ranges(c.size(), 8), stream);
 }
 template <DType dtype, ReduceOp op>
 void all_reduce(Communicator& c, Arena& arena, CpuStream& stream) {
   c.all_reduce(arena.take(dtype, 8), op, stream);
 }
-template <int from_last>
+template <bool from_last>
 void broadcast(Communicator& c, Arena& arena, CpuStream& stream) {
-  c.broadcast(arena.take(DType::f32, 8), from_last * (c.size() - 1), stream);
+  c.broadcast(arena.take(DType::f32, 8), from_last ? c.size() - 1 : 0, stream);
 }
 void wait_for_all(Communicator& c, Arena& /*arena*/, CpuStream& stream) { c.barrier(stream); }
 
@@ -84,7 +85,7 @@ std::vector<Disagreement> disagreements() {
       {"reduction", kSum, all_reduce<DType::f32, ReduceOp::max>, "sum of", "max of"},
       {"count", gather, gather_more, "all_gather", "elements"},
       {"places", gather, gather_elsewhere, "ranges", "ranges"},
-      {"root", broadcast<0>, broadcast<1>, "root 0", "root "},
+      {"root", broadcast<false>, broadcast<true>, "root 0", "root "},
   };
 }
 

@@ -45,7 +45,7 @@ class Lane {
   }
 
   void gather(int round) {
-    pause(stream_, random_delay(rank(), static_cast<std::uint64_t>(2 * round)));
+    pause(stream_, random_delay(rank(), std::uint64_t{2} * static_cast<unsigned>(round)));
     stream_.run([this, round] { fill(own_, value(round, rank())); });
     communicator_->all_gather(own_, whole_, ranges_, stream_);
     stream_.run([this, round] {
@@ -56,7 +56,7 @@ class Lane {
   }
 
   void reduce(int round) {
-    pause(stream_, random_delay(rank(), static_cast<std::uint64_t>(2 * round + 1)));
+    pause(stream_, random_delay(rank(), std::uint64_t{2} * static_cast<unsigned>(round) + 1u));
     stream_.run([this, round] { fill(whole_, value(round, rank())); });
     communicator_->reduce_scatter(whole_, own_, ranges_, stream_);
     stream_.run([this, round] {

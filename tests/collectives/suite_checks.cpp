@@ -14,8 +14,10 @@ constexpr DType kReducible[] = {DType::f32, DType::f64, DType::bf16,
                                 DType::f16, DType::i32, DType::i64};
 
 std::vector<Bytes> inputs_of_all(DType dtype, std::int64_t numel, std::uint64_t round, int size) {
-  std::vector<Bytes> inputs;
-  for (int r = 0; r < size; ++r) inputs.push_back(random_bytes(dtype, numel, round, r));
+  std::vector<Bytes> inputs(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    inputs[static_cast<std::size_t>(r)] = random_bytes(dtype, numel, round, r);
+  }
   return inputs;
 }
 
