@@ -13,7 +13,7 @@ namespace sherd {
 // how it is cut into tiles, and which keys a query sees.
 
 inline constexpr std::int64_t kQueryTile = 64;
-inline constexpr std::int64_t kKeyTile = 256;
+inline constexpr std::int64_t kKeyTile = 128;
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 /// A 16-bit tile is converted into at most this many floats on the stack, so tiles of very wide

@@ -90,7 +90,7 @@ TEST_CASE("attention and its gradient agree with the oracle") {
 
 TEST_CASE("attention over several tiles of keys agrees with the oracle") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
-  const std::int64_t tokens = GENERATE(255, 257, 520);
+  const std::int64_t tokens = GENERATE(127, 129, 300);
   const bool causal = GENERATE(true, false);
   AttentionCase c(dtype, {1, tokens, 2, 1, 4, causal, .5}, causal);
   check_against_oracle(c);
