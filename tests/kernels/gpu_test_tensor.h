@@ -24,7 +24,13 @@ class Gpu {
     std::memset(garbage.data(), kGarbage, static_cast<std::size_t>(scratch_bytes));
     copy_bytes(garbage.data(), scratch_.data(), scratch_bytes, *stream_);
     stream_->synchronize();
-    stream_->set_scratch(scratch_.data(), scratch_bytes);
+    lend_scratch(scratch_bytes);
+  }
+
+  /// Lets operations have the first `bytes` of the scratch.
+  void lend_scratch(std::int64_t bytes) {
+    REQUIRE(bytes <= scratch_.size_bytes());
+    stream_->set_scratch(scratch_.data(), bytes);
   }
 
   Stream& stream() { return *stream_; }

@@ -1,0 +1,111 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "core/cuda/check.h"
+#include "core/cuda/cuda_stream.h"
+#include "core/handle.h"
+#include "kernels/attention.h"
+#include "kernels/linear.h"
+#include "tests/kernels/gpu_test_tensor.h"
+#include "tests/kernels/test_tensor.h"
+
+using namespace sherd;
+using namespace sherd::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+// What the libraries run can be captured, once they have run it before.
+
+namespace {
+
+void destroy_graph(cudaGraph_t graph) noexcept { cudaGraphDestroy(graph); }
+void destroy_executable(cudaGraphExec_t executable) noexcept { cudaGraphExecDestroy(executable); }
+using Graph = Handle<cudaGraph_t, &destroy_graph>;
+using Executable = Handle<cudaGraphExec_t, &destroy_executable>;
+
+/// What f enqueues, as a graph that runs it again. Ends the capture also when f throws.
+template <class F>
+Executable capture(Stream& stream, F f) {
+  SHERD_CHECK(cudaStreamBeginCapture(cuda(stream), cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t raw = nullptr;
+  try {
+    f();
+  } catch (...) {
+    cudaStreamEndCapture(cuda(stream), &raw);
+    const Graph unfinished(raw);
+    throw;
+  }
+  SHERD_CHECK(cudaStreamEndCapture(cuda(stream), &raw));
+  const Graph graph(raw);
+  cudaGraphExec_t executable = nullptr;
+  SHERD_CHECK(cudaGraphInstantiate(&executable, graph.get(), 0));
+  return Executable(executable);
+}
+
+/// A linear layer, then attention over what it made, both there and back.
+struct Chain {
+  explicit Chain(DType dtype)
+      : x(random.tensor(dtype, {2 * 100, 96})),
+        w(random.tensor(dtype, {4 * 64, 96})),
+        bias(random.tensor(dtype, {4 * 64})),
+        dout(random.tensor(dtype, {2, 100, 2, 64})),
+        qkv(dtype, {2, 100, 4, 64}),
+        out(dtype, {2, 100, 2, 64}),
+        lse(DType::f32, {2, 2, 100}),
+        dqkv(dtype, {2, 100, 4, 64}),
+        dw(DType::f32, {4 * 64, 96}),
+        mask({2, 100}, std::vector<std::int32_t>(200, 1)) {}
+
+  void enqueue(Stream& stream, Gpu::Twins& on) {
+    const AttentionSpec spec{2, 1, true, 0.125f, true};
+    linear_forward(on(x), on(w), on(bias), on(qkv), WeightLayout::out_in, stream);
+    attention_forward(on(qkv), on(mask), on(out), on(lse), spec, stream);
+    attention_backward(on(dout), on(qkv), on(mask), on(out), on(lse), on(dqkv), spec, stream);
+    linear_backward_weight(on(x), on(dqkv).view({200, 256}), on(dw), WeightLayout::out_in,
+                           Accumulate::no, stream);
+  }
+
+  Random random;
+  TestTensor x, w, bias, dout, qkv, out, lse, dqkv, dw, mask;
+};
+
+}  // namespace
+
+TEST_CASE("on a GPU a captured linear layer and attention repeat their bits", "[gpu]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Gpu gpu;
+  Chain chain(dtype);
+  gpu.run([&](Stream& stream, Gpu::Twins& on) { chain.enqueue(stream, on); });
+  const auto dqkv = chain.dqkv.bytes(), dw = chain.dw.bytes();
+
+  Chain again(dtype);  // other numbers at capture, the first ones at replay
+  gpu.run([&](Stream& stream, Gpu::Twins& on) {
+    again.enqueue(stream, on);
+    const Executable executable = capture(stream, [&] { again.enqueue(stream, on); });
+    for (const auto& [from, to] :
+         {std::pair{&chain.x, &again.x}, std::pair{&chain.w, &again.w},
+          std::pair{&chain.bias, &again.bias}, std::pair{&chain.dout, &again.dout}}) {
+      copy_bytes(on(*from).data(), on(*to).data(), on(*to).size_bytes(), stream);
+    }
+    SHERD_CHECK(cudaGraphLaunch(executable.get(), cuda(stream)));
+    stream.synchronize();
+  });
+  CHECK(again.dqkv.bytes() == dqkv);
+  CHECK(again.dw.bytes() == dw);
+}
+
+TEST_CASE("on a GPU the first call of a shape refuses to be captured", "[gpu]") {
+  Gpu gpu;
+  Chain chain(DType::bf16);
+  const auto refused = MessageMatches(ContainsSubstring("must not be captured"));
+  gpu.run([&](Stream& stream, Gpu::Twins& on) {
+    const Tensor x = on(chain.x), w = on(chain.w), qkv = on(chain.qkv);
+    stream.synchronize();
+    const auto multiply = [&] { linear_forward(x, w, {}, qkv, WeightLayout::out_in, stream); };
+    CHECK_THROWS_MATCHES(capture(stream, multiply), ArgumentError, refused);
+    multiply();
+    CHECK_NOTHROW(capture(stream, multiply));
+  });
+}
