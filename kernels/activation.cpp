@@ -2,6 +2,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/fast_math.h"
 #include "kernels/operand_check.h"
 
@@ -86,6 +87,7 @@ void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Strea
   const OperandCheck check("activation_forward", stream);
   check.is_float(x, "x");
   check.is(y, "y", x.dtype(), x.shape());
+  if (!stream.device().is_cpu()) return on_cuda::activation_forward(x, y, kind, stream);
   const std::int64_t numel = x.numel();
   with_float(x.dtype(), [&]<class T>() {
     with_activation(kind, [&]<class F>() {
@@ -100,6 +102,7 @@ void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Ac
   check.is_float(x, "x");
   check.is(dy, "dy", x.dtype(), x.shape());
   check.is(dx, "dx", x.dtype(), x.shape());
+  if (!stream.device().is_cpu()) return on_cuda::activation_backward(dy, x, dx, kind, stream);
   const std::int64_t numel = x.numel();
   with_float(x.dtype(), [&]<class T>() {
     with_activation(kind, [&]<class F>() {

@@ -2,6 +2,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/adamw_step.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/decay_segments.h"
 #include "kernels/flat_check.h"
 #include "kernels/master_view.h"
@@ -38,6 +39,10 @@ void adamw_update(const MasterParameters& parameters, const Tensor& gradient,
   check_flat(check, second_moment, "second moment", DType::f32, n);
   if (n == 0) return;
   check_step(check, segments, segment_count, scalars);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::adamw_update(parameters, gradient, first_moment, second_moment, segments,
+                                 segment_count, spec, scalars, stream);
+  }
   with_float(parameters.value.dtype(), [&]<class T>() {
     enqueue(stream, [=, p = MasterView<T>(parameters), g = gradient.as<float>(),
                      m = first_moment.as<float>(), v = second_moment.as<float>()] {

@@ -15,7 +15,7 @@ struct AdamWSpec {
 /// One AdamW step over a flat shard (Loshchilov & Hutter 2019), value, master and moments in one
 /// pass. gradient, first_moment, second_moment [n] f32. `segments` (device memory, sorted, the last
 /// ends at n) and `scalars` are read when the operation runs. Every element is computed alone: the
-/// bits don't depend on how the parameters are cut into shards.
+/// bits don't depend on how the parameters are cut into shards, nor on the kind of device.
 void adamw_update(const MasterParameters& parameters, const Tensor& gradient,
                   const Tensor& first_moment, const Tensor& second_moment,
                   const DecaySegment* segments, int segment_count, const AdamWSpec& spec,

@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/block_numel.h"
+
 namespace sherd {
-
-/// Elements that one thread takes at a time. Cuts depend on the numel alone, so even a sum made
-/// block by block has the same bits for any number of threads.
-inline constexpr std::int64_t kBlockNumel = 16384;
-
-inline std::int64_t block_count(std::int64_t numel) {
-  return (numel + kBlockNumel - 1) / kBlockNumel;
-}
 
 /// Calls f(first, last) for each block of [0, numel), on the threads of the calling stream. `f`
 /// must not throw.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/cpu_stream.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/fast_math.h"
 #include "kernels/operand_check.h"
 
@@ -125,6 +126,9 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Ten
                            Stream& stream) {
   const OperandCheck check("cross_entropy_forward", stream);
   const LossShape shape = check_operands(check, logits, labels, losses);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::cross_entropy_forward(logits, labels, losses, stream);
+  }
   with_float(logits.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = logits.as<T>(), wanted = labels.as<std::int32_t>(),
                      to = losses.as<float>()] { run_forward(from, wanted, to, shape); });
@@ -136,6 +140,9 @@ void cross_entropy_forward_backward(const Tensor& logits, const Tensor& labels,
   const OperandCheck check("cross_entropy_forward_backward", stream);
   const LossShape shape = check_operands(check, logits, labels, losses);
   check.is_numel(scale, "scale", DType::f32, 1);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::cross_entropy_forward_backward(logits, labels, losses, scale, stream);
+  }
   with_float(logits.dtype(), [&]<class T>() {
     enqueue(stream,
             [=, at = logits.as<T>(), wanted = labels.as<std::int32_t>(), to = losses.as<float>(),

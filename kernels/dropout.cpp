@@ -5,6 +5,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/elementwise.h"
 #include "kernels/flat_check.h"
 
@@ -58,8 +59,11 @@ void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
   check_flat(check, y, "y", x.dtype(), x.numel());
   const std::int64_t n = x.numel();
   if (probability == 0.0f) return copy(x, y, stream);
+  if (n == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::dropout(x, y, probability, key, first_index, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
-    if (n == 0) return;
     enqueue(stream, [=, from = x.as<T>(), to = y.as<T>()] {
       for_blocks(n, [=](std::int64_t first, std::int64_t last) {
         drop_range(from, to, first, last, probability, key, first_index);

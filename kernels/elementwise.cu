@@ -1,4 +1,5 @@
 #include "kernels/cuda_kernels.h"
+#include "kernels/elementwise.h"
 #include "kernels/map.cuh"
 
 namespace sherd::on_cuda {
@@ -53,11 +54,12 @@ void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream) {
 }
 
 void fill_zero(const Tensor& x, Stream& stream) {
-  SHERD_CHECK(
-      cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(x.size_bytes()), cuda(stream)));
+  if (x.numel() == 0) return;
+  SHERD_CHECK(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(x.size_bytes()), cuda(stream)));
 }
 
 void copy(const Tensor& x, const Tensor& out, Stream& stream) {
+  if (x.numel() == 0 || x.data() == out.data()) return;
   SHERD_CHECK(cudaMemcpyAsync(out.data(), x.data(), static_cast<std::size_t>(x.size_bytes()),
                               cudaMemcpyDeviceToDevice, cuda(stream)));
 }

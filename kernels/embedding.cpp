@@ -4,7 +4,9 @@
 #include <type_traits>
 
 #include "core/cpu_stream.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
+#include "kernels/sorted_tokens.h"
 
 namespace sherd {
 namespace {
@@ -114,6 +116,9 @@ void embedding_forward(const Tensor& tokens, const Tensor& table, const Tensor& 
   check.is_float(table, "table", 2);
   const Lookup lookup{tokens.as<std::int32_t>(), tokens.numel(), table.dim(0), table.dim(1)};
   check.is_rows(out, "out", table.dtype(), lookup.count, lookup.width);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::embedding_forward(tokens, table, out, accumulate, stream);
+  }
   with_float(table.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = table.as<T>(), to = out.as<T>()] {
       look_up(lookup, from, to, accumulate == Accumulate::yes);
@@ -130,6 +135,9 @@ void embedding_backward(const Tensor& tokens, const Tensor& dout, const Tensor& 
   const Lookup lookup{tokens.as<std::int32_t>(), tokens.numel(), dtable.dim(0), dtable.dim(1)};
   check.is_rows(dout, "dout", dout.dtype(), lookup.count, lookup.width);
   check.is_sum(dtable, "dtable", dout.dtype(), {lookup.vocabulary, lookup.width});
+  if (!stream.device().is_cpu()) {
+    return on_cuda::embedding_backward(tokens, dout, dtable, accumulate, stream);
+  }
   with_float(dout.dtype(), [&]<class T>() {
     with_sum_of<T>(dtable.dtype(), [&]<class G>() {
       enqueue(stream, [=, from = dout.as<T>(), to = dtable.as<G>()] {
@@ -137,6 +145,10 @@ void embedding_backward(const Tensor& tokens, const Tensor& dout, const Tensor& 
       });
     });
   });
+}
+
+std::int64_t embedding_backward_scratch_bytes(std::int64_t tokens) {
+  return SortScratch(tokens).total_bytes;
 }
 
 }  // namespace sherd

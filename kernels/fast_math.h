@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace sherd {
 
 // Elementary functions for the inner loops of kernels: branch-free, so that `omp simd` makes vector
@@ -51,7 +53,7 @@ struct SigmoidPair {
 
 /// The standard normal distribution function at x, given gaussian = fast_gaussian(x): a fit of
 /// Mills' ratio in 1 / (1 + 0.35 |x|), so that the lower tail keeps its relative accuracy.
-[[gnu::always_inline]] inline float fast_normal_cdf(float x, float gaussian) {
+[[gnu::always_inline]] SHERD_HOST_DEVICE inline float fast_normal_cdf(float x, float gaussian) {
   const float t = 1.0f / std::fma(0.35f, std::fabs(x), 1.0f);
   float q = -0.02912587115f;
   q = std::fma(q, t, 0.1438722625f);

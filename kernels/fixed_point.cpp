@@ -2,6 +2,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/exact_digits.h"
 #include "kernels/flat_check.h"
 
@@ -33,6 +34,9 @@ void to_fixed_point(const Tensor& x, const Tensor& limbs, bool accumulate, const
   check.is(limbs, "limbs", DType::i64, {kLimbs, n});
   check_count(check, non_finite);
   if (n == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::to_fixed_point(x, limbs, accumulate, non_finite, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = x.as<T>(), high = limbs.as<std::int64_t>(),
                      count = non_finite.as<std::int64_t>()] {
@@ -49,6 +53,7 @@ void from_fixed_point(const Tensor& limbs, const Tensor& x, Stream& stream) {
   check_flat(check, x, "x", DType::f32, n);
   check.is(limbs, "limbs", DType::i64, {kLimbs, n});
   if (n == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::from_fixed_point(limbs, x, stream);
   enqueue(stream, [n, to = x.as<float>(), high = limbs.as<std::int64_t>()] {
     for_blocks(n, [=](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) to[i] = join_fixed(high[i], high[i + n]);

@@ -48,6 +48,9 @@ void sum_of_squares_fast(const Tensor& x, const Tensor& sum, const Tensor& non_f
 /// sum += Σ x[i] over x [n] f32, every value added alone.
 void sum_into(const Tensor& x, const Tensor& sum, const Tensor& non_finite, Stream& stream);
 
+/// Scratch that a CUDA stream needs for any of these sums over n values.
+std::int64_t scalar_sum_scratch_bytes(std::int64_t numel);
+
 /// The value of a scalar accumulator, rounded once to nearest (even), on the host.
 double scalar_value(const std::array<std::int64_t, kScalarLimbs>& limbs);
 

@@ -2,8 +2,10 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/head_range.h"
 #include "kernels/operand_check.h"
+#include "kernels/partial_sums.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rms_rows.h"
 
@@ -51,6 +53,9 @@ void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tenso
   const OperandCheck check("head_norm_forward", stream);
   const HeadRange range(check, qkv, first_head, heads);
   check_saved(check, range, qkv, weight, saved, rstd);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::head_norm_forward(qkv, first_head, heads, weight, saved, rstd, epsilon, stream);
+  }
   with_float(qkv.dtype(), [&]<class T>() {
     enqueue(stream, [=, heads_at = qkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),
                      scales = rstd.as<float>()] {
@@ -66,6 +71,10 @@ void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Ten
   const HeadRange range(check, dqkv, first_head, heads);
   check_saved(check, range, dqkv, weight, saved, rstd);
   check.is_sum(dweight, "dweight", dqkv.dtype(), {range.width});
+  if (!stream.device().is_cpu()) {
+    return on_cuda::head_norm_backward(dqkv, first_head, heads, weight, saved, rstd, dweight,
+                                       weight_accumulate, stream);
+  }
   with_float(dqkv.dtype(), [&]<class T>() {
     with_sum_of<T>(dweight.dtype(), [&]<class G>() {
       enqueue(stream, [=, d = dqkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),
@@ -74,6 +83,10 @@ void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Ten
       });
     });
   });
+}
+
+std::int64_t head_norm_backward_scratch_bytes(std::int64_t heads, std::int64_t width) {
+  return norm_sums_bytes(heads, width, 1);
 }
 
 }  // namespace sherd

@@ -4,10 +4,12 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/tensor.h"
+#include "kernels/operand_check.h"
 
 // What all .cu files share: device element types, 16-byte packs, and launch sizes.
 
@@ -51,8 +53,16 @@ __device__ inline __half from_float<__half>(float x) {
 /// with_float for kernels: T is the device's element type.
 template <class F>
 decltype(auto) with_device_float(DType dtype, F&& f) {
-  return with_float(dtype, [&]<class T>() -> decltype(auto) {
-    return f.template operator()<DeviceType<T>>();
+  return with_float(
+      dtype, [&]<class T>() -> decltype(auto) { return f.template operator()<DeviceType<T>>(); });
+}
+
+/// The same for an operand of `dtype` and sums of that dtype or f32: f.operator()<T, G>().
+template <class F>
+void with_device_sums(DType dtype, DType sum_dtype, F&& f) {
+  with_float(dtype, [&]<class T>() {
+    with_sum_of<T>(sum_dtype,
+                   [&]<class G>() { f.template operator()<DeviceType<T>, DeviceType<G>>(); });
   });
 }
 
@@ -70,6 +80,15 @@ struct alignas(sizeof(T) * N) Pack {
 inline constexpr int kPackBytes = 16;
 template <class T>
 inline constexpr int kPack = kPackBytes / static_cast<int>(sizeof(T));
+
+template <int N, class T>
+__device__ inline Pack<T, N> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <int N, class T>
+__device__ inline void store_pack(T* to, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
 
 inline bool is_aligned(const void* pointer, std::int64_t bytes = kPackBytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(bytes) == 0;
@@ -107,18 +126,42 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-/// Sum over a block of at most 1024 threads, the same on every thread, in a fixed tree.
-template <class T>
-__device__ inline T block_sum(T value) {
+/// Combines what every warp of a block of at most 1024 threads found by `reduce` (warp_sum or
+/// warp_max), the same on every thread, in a fixed tree; `nothing` stands for warps that are not
+/// there.
+template <class T, class Reduce>
+__device__ inline T block_reduce(T value, T nothing, Reduce reduce) {
   __shared__ T partial[kWarp];
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  value = warp_sum(value);
+  value = reduce(value);
   __syncthreads();  // the last call's readers are done
   if (lane == 0) partial[warp] = value;
   __syncthreads();
   const int warps = (static_cast<int>(blockDim.x) + kWarp - 1) / kWarp;
-  return warp_sum(lane < warps ? partial[lane] : T{});
+  return reduce(lane < warps ? partial[lane] : nothing);
+}
+
+/// Sum over a block of at most 1024 threads, the same on every thread, in a fixed tree.
+template <class T>
+__device__ inline T block_sum(T value) {
+  return block_reduce(value, T{}, [](T v) { return warp_sum(v); });
+}
+__device__ inline float block_max(float value) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  return block_reduce(value, kLowest, [](float v) { return warp_max(v); });
+}
+
+/// What a kernel may take of a multiprocessor's shared memory, beside a little of its own.
+inline constexpr std::int64_t kMostSharedBytes = 224 * 1024;
+
+/// Lets `kernel` be launched with `bytes` of dynamic shared memory.
+template <class Kernel>
+void allow_shared(Kernel* kernel, std::int64_t bytes) {
+  constexpr std::int64_t kAlwaysAllowed = 48 * 1024;
+  if (bytes <= kAlwaysAllowed) return;
+  SHERD_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(bytes)));
 }
 
 }  // namespace sherd

@@ -4,7 +4,9 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
+#include "kernels/partial_sums.h"
 
 namespace sherd {
 namespace {
@@ -125,6 +127,9 @@ void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bia
   check.is(y, "y", x.dtype(), x.shape());
   check.is_numel(mean, "mean", DType::f32, shape.rows);
   check.is_numel(rstd, "rstd", DType::f32, shape.rows);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::layer_norm_forward(x, weight, bias, y, mean, rstd, epsilon, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     const ForwardOperands<T> operands{x.as<T>(),        weight.as<T>(),   bias.as<T>(), y.as<T>(),
                                       mean.as<float>(), rstd.as<float>(), epsilon};
@@ -146,6 +151,10 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
   check.is(dx, "dx", x.dtype(), x.shape());
   check.is_sum(dweight, "dweight", x.dtype(), {shape.width});
   check.is(dbias, "dbias", dweight.dtype(), {shape.width});
+  if (!stream.device().is_cpu()) {
+    return on_cuda::layer_norm_backward(dy, x, weight, mean, rstd, dx, dx_accumulate, dweight,
+                                        dbias, weight_accumulate, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     with_sum_of<T>(dweight.dtype(), [&]<class G>() {
       const BackwardOperands<T> operands{dy.as<T>(),       x.as<T>(),        weight.as<T>(),
@@ -157,6 +166,10 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
       });
     });
   });
+}
+
+std::int64_t layer_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t width) {
+  return norm_sums_bytes(rows, width, 2);
 }
 
 }  // namespace sherd

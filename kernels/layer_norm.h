@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "kernels/accumulate.h"
@@ -18,5 +20,8 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
                          const Tensor& mean, const Tensor& rstd, const Tensor& dx,
                          Accumulate dx_accumulate, const Tensor& dweight, const Tensor& dbias,
                          Accumulate weight_accumulate, Stream& stream);
+
+/// Scratch that a CUDA stream needs for layer_norm_backward of [rows, width].
+std::int64_t layer_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t width);
 
 }  // namespace sherd

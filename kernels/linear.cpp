@@ -7,6 +7,7 @@
 #include "kernels/column_sums.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
+#include "kernels/partial_sums.h"
 #include "kernels/product.h"
 
 namespace sherd {
@@ -107,6 +108,7 @@ void bias_backward(const Tensor& dy, const Tensor& dbias, Accumulate accumulate,
   const OperandCheck check("bias_backward", stream);
   check.is_float(dy, "dy");
   check.is_sum(dbias, "dbias", dy.dtype(), {dy.dim(-1)});
+  if (!stream.device().is_cpu()) return on_cuda::bias_backward(dy, dbias, accumulate, stream);
   const std::int64_t rows = rows_of(dy);
   const std::int64_t columns = dy.dim(-1);
   with_float(dy.dtype(), [&]<class T>() {
@@ -118,6 +120,10 @@ void bias_backward(const Tensor& dy, const Tensor& dbias, Accumulate accumulate,
       });
     });
   });
+}
+
+std::int64_t bias_backward_scratch_bytes(std::int64_t rows, std::int64_t width) {
+  return column_sums_bytes(rows, width);
 }
 
 }  // namespace sherd

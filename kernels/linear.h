@@ -34,4 +34,7 @@ constexpr std::int64_t linear_scratch_bytes() { return std::int64_t{32} << 20; }
 /// dbias[n] = sum over rows of dy[., n]. dy [M, N]; dbias [N] of dy's dtype or f32.
 void bias_backward(const Tensor& dy, const Tensor& dbias, Accumulate accumulate, Stream& stream);
 
+/// Scratch that a CUDA stream needs for bias_backward of dy [rows, width].
+std::int64_t bias_backward_scratch_bytes(std::int64_t rows, std::int64_t width);
+
 }  // namespace sherd

@@ -2,21 +2,25 @@
 
 #include "kernels/launch.cuh"
 
-// Elementwise operations: one functor, packs of 16 bytes, a scalar tail.
+// Elementwise operations: one functor, packs of 16 bytes, a scalar tail, one launch.
 
 namespace sherd {
 
-/// out[i] = f(out[i], in[i]...), V elements a thread and turn.
+/// out[i] = f(out[i], in[i]...), V elements a thread and turn, and what is left one by one.
 template <int V, class Out, class F, class... In>
-__global__ void map_kernel(std::int64_t packs, Out* out, F f, const In*... in) {
+__global__ void map_kernel(std::int64_t n, Out* out, F f, const In*... in) {
+  const std::int64_t packs = n / V;
   for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
-    auto result = reinterpret_cast<Pack<Out, V>*>(out)[p];
+    auto result = load_pack<V>(out + p * V);
     const auto apply = [&](const Pack<In, V>&... loaded) {
 #pragma unroll
       for (int i = 0; i < V; ++i) result.v[i] = f(result.v[i], loaded.v[i]...);
     };
-    apply(reinterpret_cast<const Pack<In, V>*>(in)[p]...);
-    reinterpret_cast<Pack<Out, V>*>(out)[p] = result;
+    apply(load_pack<V>(in + p * V)...);
+    store_pack(out + p * V, result);
+  }
+  for (std::int64_t i = packs * V + thread_index(); i < n; i += thread_count()) {
+    out[i] = f(out[i], in[i]...);
   }
 }
 
@@ -37,17 +41,13 @@ void map(const char* name, std::int64_t n, Stream& stream, F f, Out* out, const 
   const auto fits = [](const auto* pointer) {
     return is_aligned(pointer, V * static_cast<std::int64_t>(sizeof(*pointer)));
   };
-  const std::int64_t packed = (fits(out) && ... && fits(in)) ? n / V : 0;
-  if (packed > 0) {
-    map_kernel<V><<<blocks_for(packed), kBlock, 0, cuda(stream)>>>(packed, out, f, in...);
+  const auto launch = [&]<int Width>() {
+    const std::int64_t items = n / Width > 0 ? n / Width : n;
+    map_kernel<Width><<<blocks_for(items), kBlock, 0, cuda(stream)>>>(n, out, f, in...);
     check_launch(name);
-  }
-  const std::int64_t rest = n - packed * V;
-  if (rest > 0) {
-    map_kernel<1><<<blocks_for(rest), kBlock, 0, cuda(stream)>>>(rest, out + packed * V, f,
-                                                                 (in + packed * V)...);
-    check_launch(name);
-  }
+  };
+  (fits(out) && ... && fits(in)) ? launch.template operator()<V>()
+                                 : launch.template operator()<1>();
 }
 
 }  // namespace sherd

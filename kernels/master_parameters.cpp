@@ -2,6 +2,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/flat_check.h"
 #include "kernels/master_view.h"
 
@@ -40,6 +41,7 @@ void check_master_parameters(const OperandCheck& check, const MasterParameters& 
 void store_master(const Tensor& master_f32, const MasterParameters& parameters, Stream& stream) {
   const std::int64_t n = check_master(OperandCheck("store_master", stream), master_f32, parameters);
   if (n == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::store_master(master_f32, parameters, stream);
   with_float(parameters.value.dtype(), [&]<class T>() {
     const MasterView<T> p(parameters);
     enqueue(stream, [n, p, from = master_f32.as<float>()] {
@@ -55,6 +57,7 @@ void store_master(const Tensor& master_f32, const MasterParameters& parameters, 
 void load_master(const MasterParameters& parameters, const Tensor& master_f32, Stream& stream) {
   const std::int64_t n = check_master(OperandCheck("load_master", stream), master_f32, parameters);
   if (n == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::load_master(parameters, master_f32, stream);
   with_float(parameters.value.dtype(), [&]<class T>() {
     const MasterView<T> p(parameters);
     enqueue(stream, [n, p, to = master_f32.as<float>()] {

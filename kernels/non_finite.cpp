@@ -6,6 +6,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/flat_check.h"
 
 namespace sherd {
@@ -47,9 +48,10 @@ void find_non_finite(const Tensor& x, std::int64_t first_index, const Tensor& fo
   const OperandCheck check("find_non_finite", stream);
   check.is_float(x, "x");
   check_flat(check, found, "found", DType::i64, 2);
+  const std::int64_t n = x.numel();
+  if (n == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::find_non_finite(x, first_index, found, stream);
   with_float(x.dtype(), [&]<class T>() {
-    const std::int64_t n = x.numel();
-    if (n == 0) return;
     enqueue(stream, [n, first_index, from = x.as<T>(), to = found.as<std::int64_t>()] {
       const auto result = sum_blocks<Found>(
           n, [=](std::int64_t first, std::int64_t last) { return find_in(from, first, last); });

@@ -2,8 +2,10 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/embedding.h"
 #include "kernels/operand_check.h"
+#include "kernels/partial_sums.h"
 
 namespace sherd {
 namespace {
@@ -54,6 +56,7 @@ void position_forward(const Tensor& table, const Tensor& x, Stream& stream) {
   const OperandCheck check("position_forward", stream);
   const PositionShape shape = check_operands(check, x, "x", table, "table");
   check.is(table, "table", x.dtype(), {shape.positions, shape.width});
+  if (!stream.device().is_cpu()) return on_cuda::position_forward(table, x, stream);
   with_float(x.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = table.as<T>(), to = x.as<T>()] { add_positions(from, to, shape); });
   });
@@ -64,6 +67,7 @@ void position_backward(const Tensor& dx, const Tensor& dtable, Accumulate accumu
   const OperandCheck check("position_backward", stream);
   const PositionShape shape = check_operands(check, dx, "dx", dtable, "dtable");
   check.is_sum(dtable, "dtable", dx.dtype(), {shape.positions, shape.width});
+  if (!stream.device().is_cpu()) return on_cuda::position_backward(dx, dtable, accumulate, stream);
   with_float(dx.dtype(), [&]<class T>() {
     with_sum_of<T>(dtable.dtype(), [&]<class G>() {
       enqueue(stream, [=, from = dx.as<T>(), to = dtable.as<G>()] {
@@ -71,6 +75,11 @@ void position_backward(const Tensor& dx, const Tensor& dtable, Accumulate accumu
       });
     });
   });
+}
+
+std::int64_t position_backward_scratch_bytes(std::int64_t batch, std::int64_t tokens,
+                                             std::int64_t width) {
+  return column_sums_bytes(batch, tokens * width);
 }
 
 }  // namespace sherd

@@ -2,7 +2,9 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/operand_check.h"
+#include "kernels/partial_sums.h"
 #include "kernels/rms_rows.h"
 
 namespace sherd {
@@ -16,6 +18,9 @@ void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, co
   check.is(weight, "weight", x.dtype(), {width});
   check.is(y, "y", x.dtype(), x.shape());
   check.is_numel(rstd, "rstd", DType::f32, rows);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::rms_norm_forward(x, weight, y, rstd, epsilon, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     enqueue(stream,
             [=, x = x.as<T>(), weight = weight.as<T>(), y = y.as<T>(), rstd = rstd.as<float>()] {
@@ -67,6 +72,10 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
   check.is_numel(rstd, "rstd", DType::f32, rows);
   check.is(dx, "dx", x.dtype(), x.shape());
   check.is_sum(dweight, "dweight", x.dtype(), {width});
+  if (!stream.device().is_cpu()) {
+    return on_cuda::rms_norm_backward(dy, x, weight, rstd, dx, dx_accumulate, dweight,
+                                      weight_accumulate, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     with_sum_of<T>(dweight.dtype(), [&]<class G>() {
       const BackwardOperands<T, G> operands{dy.as<T>(),       x.as<T>(),        weight.as<T>(),
@@ -75,6 +84,10 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
       enqueue(stream, [=] { run_backward(operands, rows, width); });
     });
   });
+}
+
+std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t width) {
+  return norm_sums_bytes(rows, width, 1);
 }
 
 }  // namespace sherd

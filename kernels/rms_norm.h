@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "kernels/accumulate.h"
@@ -18,6 +20,9 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
                        const Tensor& dx, Accumulate dx_accumulate, const Tensor& dweight,
                        Accumulate weight_accumulate, Stream& stream);
 
+/// Scratch that a CUDA stream needs for rms_norm_backward of [rows, width].
+std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t width);
+
 /// RMS norm of each head of a packed qkv tensor (QK-norm of Qwen3), in place. qkv [B, T, S, D]; the
 /// heads [first_head, first_head + heads) of S are normalised with weight [D]; `rstd` [B*T*heads]
 /// f32 and `saved` [B*T, heads, D] (the un-normalised heads, qkv's dtype) are written.
@@ -28,5 +33,8 @@ void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tenso
 void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Tensor& weight,
                         const Tensor& saved, const Tensor& rstd, const Tensor& dweight,
                         Accumulate weight_accumulate, Stream& stream);
+
+/// Scratch that a CUDA stream needs for head_norm_backward of so many heads (of all tokens).
+std::int64_t head_norm_backward_scratch_bytes(std::int64_t heads, std::int64_t width);
 
 }  // namespace sherd

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/cpu_stream.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/head_range.h"
 #include "kernels/operand_check.h"
 #include "kernels/rope_frequency.h"
@@ -85,6 +86,9 @@ void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
                          spec.low_frequency_factor, spec.high_frequency_factor));
   check.that(spec.factor > 0.0, fmt::format("the scaling factor is positive, got {}", spec.factor));
   if (range.rows() == 0 || range.width == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::rope(qkv, first_head, heads, spec, direction, stream);
+  }
   const std::int64_t positions = qkv.dim(1);
   const double sign = direction == RopeDirection::forward ? 1.0 : -1.0;
   with_float(qkv.dtype(), [&]<class T>() {

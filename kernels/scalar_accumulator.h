@@ -14,7 +14,7 @@ namespace sherd {
 
 inline constexpr int kDigitBits = 40;
 inline constexpr std::int64_t kDigitMask = (std::int64_t{1} << kDigitBits) - 1;
-inline constexpr double kDigitUnits[kScalarLimbs] = {0x1p-86, 0x1p-46, 0x1p-6, 0x1p34};
+inline constexpr double kTopUnit = 0x1p34, kUnit2 = 0x1p-6, kUnit1 = 0x1p-46, kUnit0 = 0x1p-86;
 
 /// A block of sum_of_squares_fast is summed in so many interleaved lanes, added in order, so that
 /// the bits depend on no machine's vectors.
@@ -53,10 +53,10 @@ struct DigitSums {
     const bool fits = std::abs(value) < kScalarLimit;  // false for NaN
     double rest = fits ? value : 0.0;
     rejected += fits ? 0 : 1;
-    d3 += take_digit(rest, kDigitUnits[3]);
-    d2 += take_digit(rest, kDigitUnits[2]);
-    d1 += take_digit(rest, kDigitUnits[1]);
-    d0 += take_digit(rest, kDigitUnits[0]);
+    d3 += take_digit(rest, kTopUnit);
+    d2 += take_digit(rest, kUnit2);
+    d1 += take_digit(rest, kUnit1);
+    d0 += take_digit(rest, kUnit0);
   }
   SHERD_HOST_DEVICE ScalarSum carried() const {
     ScalarSum sum{{d0, d1, d2}, d3, rejected};

@@ -4,6 +4,7 @@
 
 #include "core/cpu_stream.h"
 #include "kernels/blocks.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/fixed_point.h"
 #include "kernels/flat_check.h"
 #include "kernels/scalar_accumulator.h"
@@ -104,6 +105,7 @@ void sum_of_squares_exact(const Tensor& x, const Tensor& sum, const Tensor& non_
                           Stream& stream) {
   check_operands(OperandCheck("sum_of_squares_exact", stream), x, sum, non_finite);
   if (x.numel() == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::sum_of_squares_exact(x, sum, non_finite, stream);
   enqueue_sum(x, sum, non_finite, stream, &sum_exact<Square>);
 }
 
@@ -111,13 +113,19 @@ void sum_of_squares_fast(const Tensor& x, const Tensor& sum, const Tensor& non_f
                          Stream& stream) {
   check_operands(OperandCheck("sum_of_squares_fast", stream), x, sum, non_finite);
   if (x.numel() == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::sum_of_squares_fast(x, sum, non_finite, stream);
   enqueue_sum(x, sum, non_finite, stream, &sum_squares_fast);
 }
 
 void sum_into(const Tensor& x, const Tensor& sum, const Tensor& non_finite, Stream& stream) {
   check_operands(OperandCheck("sum_into", stream), x, sum, non_finite);
   if (x.numel() == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::sum_into(x, sum, non_finite, stream);
   enqueue_sum(x, sum, non_finite, stream, &sum_exact<Itself>);
+}
+
+std::int64_t scalar_sum_scratch_bytes(std::int64_t numel) {
+  return block_count(numel) * static_cast<std::int64_t>(sizeof(ScalarSum));
 }
 
 double scalar_value(const std::array<std::int64_t, kScalarLimbs>& limbs) {

@@ -1,6 +1,7 @@
 #include "kernels/sgd.h"
 
 #include "core/cpu_stream.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/decay_segments.h"
 #include "kernels/flat_check.h"
 #include "kernels/master_view.h"
@@ -53,6 +54,10 @@ void sgd_update(const MasterParameters& parameters, const Tensor& gradient, cons
   check_momentum(check, momentum, spec, n);
   if (n == 0) return;
   check_step(check, segments, segment_count, scalars);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::sgd_update(parameters, gradient, momentum, segments, segment_count, spec,
+                               scalars, stream);
+  }
   with_float(parameters.value.dtype(), [&]<class T>() {
     enqueue(stream, [=, p = MasterView<T>(parameters), g = gradient.as<float>(),
                      buffer = momentum.defined() ? momentum.as<float>() : nullptr] {

@@ -1,5 +1,6 @@
 #include "core/cpu_stream.h"
 #include "kernels/activation.h"
+#include "kernels/cuda_kernels.h"
 #include "kernels/fast_math.h"
 #include "kernels/operand_check.h"
 
@@ -64,6 +65,7 @@ void swiglu_forward(const Tensor& gate_up, const Tensor& y, Stream& stream) {
   const OperandCheck check("swiglu_forward", stream);
   const SwigluShape shape = check_operands(check, gate_up, y, "y");
   if (y.numel() == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::swiglu_forward(gate_up, y, stream);
   with_float(y.dtype(), [&]<class T>() {
     enqueue(stream, [=, from = gate_up.as<T>(), to = y.as<T>()] { run_forward(from, to, shape); });
   });
@@ -75,6 +77,7 @@ void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgat
   const SwigluShape shape = check_operands(check, gate_up, dy, "dy");
   check.is(dgate_up, "dgate_up", gate_up.dtype(), gate_up.shape());
   if (dy.numel() == 0) return;
+  if (!stream.device().is_cpu()) return on_cuda::swiglu_backward(dy, gate_up, dgate_up, stream);
   with_float(dy.dtype(), [&]<class T>() {
     enqueue(stream, [=, up = dy.as<T>(), at = gate_up.as<T>(), to = dgate_up.as<T>()] {
       run_backward(up, at, to, shape);
