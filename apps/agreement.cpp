@@ -74,6 +74,7 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& te
                    {all.data(), DType::u8, {ranges.back().end()}}, ranges, stream);
   stream.synchronize();
   std::vector<std::string> texts;
+  texts.reserve(ranges.size());
   for (const Shard& range : ranges) {
     texts.push_back(
         all.substr(static_cast<std::size_t>(range.offset), static_cast<std::size_t>(range.numel)));

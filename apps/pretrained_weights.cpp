@@ -27,6 +27,7 @@ std::vector<std::string> spellings(const std::string& name) {
 
 std::vector<std::int64_t> dimensions(const Shape& shape) {
   std::vector<std::int64_t> dims;
+  dims.reserve(Shape::kMaxRank);
   for (int i = 0; i < shape.rank(); ++i) dims.push_back(shape[i]);
   return dims;
 }
