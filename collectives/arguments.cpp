@@ -7,9 +7,9 @@
 namespace sherd {
 namespace {
 
-void check_host(const Tensor& x, const char* name) {
-  require(x.device().is_cpu(), "'{}' is on {}; this communicator moves host memory only", name,
-          name_of(x.device()));
+void check_device(const Communicator& communicator, const Tensor& x, const char* name) {
+  require(x.device() == communicator.device(), "'{}' is on {}; this communicator moves {} memory",
+          name, name_of(x.device()), name_of(communicator.device()));
 }
 
 void check_root(const Communicator& communicator, int rank, const char* what) {
@@ -78,8 +78,8 @@ bool is_in_place(const Tensor& own, const Tensor& whole, Shard range) {
 
 void check_all_gather(const Communicator& communicator, const Tensor& own, const Tensor& out,
                       std::span<const Shard> ranges) {
-  check_host(own, "own");
-  check_host(out, "out");
+  check_device(communicator, own, "own");
+  check_device(communicator, out, "out");
   require(own.dtype() == out.dtype(), "can't gather {} elements into a {} tensor; cast them first",
           name_of(own.dtype()), name_of(out.dtype()));
   check_ranges(communicator, own, out, ranges);
@@ -87,8 +87,8 @@ void check_all_gather(const Communicator& communicator, const Tensor& own, const
 
 void check_reduce_scatter(const Communicator& communicator, const Tensor& in, const Tensor& own,
                           std::span<const Shard> ranges) {
-  check_host(in, "in");
-  check_host(own, "own");
+  check_device(communicator, in, "in");
+  check_device(communicator, own, "own");
   check_reducible(in.dtype());
   const bool widens = own.dtype() == DType::f32 && size_of(in.dtype()) == 2;
   require(own.dtype() == in.dtype() || widens,
@@ -97,18 +97,18 @@ void check_reduce_scatter(const Communicator& communicator, const Tensor& in, co
   check_ranges(communicator, own, in, ranges);
 }
 
-void check_all_reduce(const Tensor& x) {
-  check_host(x, "x");
+void check_all_reduce(const Communicator& communicator, const Tensor& x) {
+  check_device(communicator, x, "x");
   check_reducible(x.dtype());
 }
 
 void check_broadcast(const Communicator& communicator, const Tensor& x, int root) {
-  check_host(x, "x");
+  check_device(communicator, x, "x");
   check_root(communicator, root, "broadcast from");
 }
 
 void check_peer(const Communicator& communicator, const Tensor& x, int peer, const char* verb) {
-  check_host(x, "x");
+  check_device(communicator, x, "x");
   check_root(communicator, peer, verb);
   require(peer != communicator.rank(), "rank {} can't {} itself", peer, verb);
 }

@@ -15,7 +15,7 @@ void check_all_gather(const Communicator& communicator, const Tensor& own, const
                       std::span<const Shard> ranges);
 void check_reduce_scatter(const Communicator& communicator, const Tensor& in, const Tensor& own,
                           std::span<const Shard> ranges);
-void check_all_reduce(const Tensor& x);
+void check_all_reduce(const Communicator& communicator, const Tensor& x);
 void check_broadcast(const Communicator& communicator, const Tensor& x, int root);
 /// `verb` is "send to" or "receive from".
 void check_peer(const Communicator& communicator, const Tensor& x, int peer, const char* verb);

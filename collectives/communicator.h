@@ -29,6 +29,8 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Where the tensors of its operations live.
+  virtual Device device() const { return {}; }
   /// "mpi (shared window)", for people.
   virtual std::string description() const = 0;
 

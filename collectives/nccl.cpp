@@ -120,6 +120,7 @@ class NcclCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  Device device() const override { return device_; }
   std::string description() const override { return nccl_version(); }
   Memory& memory() override { return memory_; }
 
@@ -237,7 +238,7 @@ void NcclCommunicator::exchange_and_sum(const Tensor& in, const Tensor& own,
 }
 
 void NcclCommunicator::all_reduce(const Tensor& x, ReduceOp op, Stream& stream) {
-  check_all_reduce(x);
+  check_all_reduce(*this, x);
   if (x.numel() == 0) return;
   settle(ncclAllReduce(x.data(), x.data(), count_of(x), nccl_type(x.dtype()), nccl_op(op), comm_,
                        cuda(stream)),

@@ -78,7 +78,7 @@ void PlainCommunicator::reduce_scatter(const Tensor& in, const Tensor& own,
 }
 
 void PlainCommunicator::all_reduce(const Tensor& x, ReduceOp op, Stream& stream) {
-  check_all_reduce(x);
+  check_all_reduce(*this, x);
   Posting posting = make_posting(Operation::all_reduce, x);
   posting.reduce = op;
   if (has_mpi_reduction(x.dtype(), op)) {

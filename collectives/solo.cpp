@@ -39,7 +39,7 @@ void SoloCommunicator::reduce_scatter(const Tensor& in, const Tensor& own,
 }
 
 void SoloCommunicator::all_reduce(const Tensor& x, ReduceOp /*op*/, Stream& stream) {
-  check_all_reduce(x);
+  check_all_reduce(*this, x);
   cpu(stream);
 }
 

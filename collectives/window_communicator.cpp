@@ -53,7 +53,7 @@ void WindowCommunicator::reduce_scatter(const Tensor& in, const Tensor& own,
 }
 
 void WindowCommunicator::all_reduce(const Tensor& x, ReduceOp op, Stream& stream) {
-  check_all_reduce(x);
+  check_all_reduce(*this, x);
   Posting posting = make_posting(Operation::all_reduce, x);
   posting.reduce = op;
   place(posting, x);

@@ -108,7 +108,10 @@ CublasLtPlans::CublasLtPlans(CudaStream& stream) : stream_(stream) {
 
 CublasLtPlans::Plan CublasLtPlans::describe(const MatmulProblem& problem) const {
   cublasLtMatmulDesc_t raw = nullptr;
-  SHERD_CHECK(cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  // Pedantic keeps f32 products in f32 whatever the environment says of TF32.
+  const cublasComputeType_t compute =
+      problem.input == DType::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
+  SHERD_CHECK(cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F));
   Plan plan;
   plan.product = CublasLtProduct(raw);
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, problem.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);

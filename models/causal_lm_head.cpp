@@ -4,6 +4,9 @@
 #include <array>
 
 #include "kernels/cross_entropy.h"
+#include "kernels/layer_norm.h"
+#include "kernels/linear.h"
+#include "kernels/rms_norm.h"
 
 namespace sherd {
 namespace {
@@ -48,6 +51,9 @@ class CausalLmHead final : public Unit {
     Footprint f;
     f.forward_workspace_bytes = forward.peak_bytes();
     f.backward_workspace_bytes = backward.peak_bytes();
+    f.scratch_bytes = std::max({linear_scratch_bytes(),
+                                layer_norm_backward_scratch_bytes(rows, spec_.hidden_size),
+                                rms_norm_backward_scratch_bytes(rows, spec_.hidden_size)});
     return f;
   }
 

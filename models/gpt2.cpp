@@ -1,5 +1,6 @@
 #include "models/gpt2.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/dropout.h"
 #include "kernels/elementwise.h"
+#include "kernels/layer_norm.h"
 #include "models/causal_lm_head.h"
 #include "models/layers.h"
 #include "models/token_embedding.h"
@@ -82,6 +84,11 @@ class Gpt2Block final : public Unit {
     mlp_scratch(backward, shape, compute);
     attention_scratch(backward, shape, compute);
     f.backward_workspace_bytes = backward.peak_bytes();
+    f.scratch_bytes =
+        std::max({linear_scratch_bytes(), bias_backward_scratch_bytes(shape.tokens(), 3 * hidden_),
+                  bias_backward_scratch_bytes(shape.tokens(), inner_),
+                  layer_norm_backward_scratch_bytes(shape.tokens(), hidden_),
+                  attention_scratch_bytes(B, T, head_dim(), compute, attention_spec())});
     return f;
   }
 

@@ -1,5 +1,6 @@
 #include "models/llama.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -160,6 +161,7 @@ class LlamaBlock final : public Unit {
     mlp_scratch(backward, shape, compute);
     attention_scratch(backward, shape, compute);
     f.backward_workspace_bytes = backward.peak_bytes();
+    f.scratch_bytes = scratch_bytes(shape, compute);
     return f;
   }
 
@@ -195,6 +197,15 @@ class LlamaBlock final : public Unit {
     Tensor dattended;
     NormScratch norm;
   };
+
+  std::int64_t scratch_bytes(const BatchShape& shape, DType compute) const {
+    const std::int64_t rows = shape.tokens();
+    return std::max({linear_scratch_bytes(), bias_backward_scratch_bytes(rows, d_.qkv_width()),
+                     rms_norm_backward_scratch_bytes(rows, d_.hidden),
+                     head_norm_backward_scratch_bytes(rows * d_.heads, d_.head_dim),
+                     attention_scratch_bytes(shape.samples, shape.sequence, d_.head_dim, compute,
+                                             attention_spec())});
+  }
 
   AttentionSpec attention_spec() const {
     return {.heads = d_.heads,

@@ -1,5 +1,6 @@
 #include "models/mlp.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -35,6 +36,8 @@ class MlpLayer final : public Unit {
     if (!last_) f.output = {compute, {shape.samples, out_}};
     f.forward_workspace_bytes = workspace.peak_bytes();
     f.backward_workspace_bytes = workspace.peak_bytes();
+    f.scratch_bytes =
+        std::max(linear_scratch_bytes(), bias_backward_scratch_bytes(shape.samples, out_));
     return f;
   }
 

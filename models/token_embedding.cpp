@@ -1,5 +1,7 @@
 #include "models/token_embedding.h"
 
+#include <algorithm>
+
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
 #include "models/layers.h"
@@ -35,6 +37,9 @@ class TokenEmbedding final : public Unit {
     Footprint f;
     f.output = {compute, output_shape(shape)};
     f.backward_workspace_bytes = backward.peak_bytes();
+    f.scratch_bytes =
+        std::max(embedding_backward_scratch_bytes(shape.tokens()),
+                 position_backward_scratch_bytes(shape.samples, shape.sequence, spec_.hidden_size));
     return f;
   }
 

@@ -94,11 +94,14 @@ void add_scratch(const PlanInput& input, Plan& plan) {
   for (const Footprint& footprint : input.footprints) {
     units = std::max(units, footprint.scratch_bytes);
   }
+  std::int64_t numel = 0;
   std::int64_t shard = 0;
   for (const FlatBuffer& buffer : input.layout->buffers()) {
+    numel = std::max(numel, buffer.numel);
     for (const Shard& s : buffer.shards) shard = std::max(shard, s.numel);
   }
-  constexpr std::int64_t sums = std::int64_t{1} << 20;  // partial sums of scalars
+  const std::int64_t sums =
+      std::max(scalar_sum_scratch_bytes(numel), scalar_sum_scratch_bytes(input.label_count));
   const std::int64_t exchange = nccl_scratch_bytes(shard, plan.options.group_size);
   const std::int64_t bytes[kLanes] = {std::max(units, sums), kAlignmentBytes,
                                       std::max(sums, exchange)};

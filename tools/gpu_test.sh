@@ -27,7 +27,7 @@ check() {
     echo "== $name failed ($status)"
     echo "$output" | tail -n "${GPU_TEST_LINES:-60}"
   fi
-  last=$(echo "$output" | grep -E 'passed|failed|steps in' | tail -n 1)
+  last=$(echo "$output" | grep -E 'passed|failed|^step' | tail -n 1)
   table+=$(printf '%-34s %-6s %4d s  %s' "$name" "$([ $status -eq 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start)) "$last")$'\n'
 }
@@ -35,7 +35,7 @@ check() {
 echo "== build"
 cmake -S . -B $kBuild -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON "$@" > /tmp/gpu_configure.log 2>&1 ||
   { tail -n 30 /tmp/gpu_configure.log; exit 1; }
-cmake --build $kBuild > /tmp/gpu_build.log 2>&1 || { grep -E 'error|FAILED|undefined' /tmp/gpu_build.log | head -n 60; exit 1; }
+cmake --build $kBuild -- -k 0 > /tmp/gpu_build.log 2>&1 || { grep -E 'error|FAILED|undefined' /tmp/gpu_build.log | head -n 60; exit 1; }
 echo "built in $SECONDS s"
 
 run_ranks() { mpirun --oversubscribe --bind-to none -np "$@"; }
@@ -45,6 +45,10 @@ check "kernels" timeout 200 $kBuild/tests/kernels/kernels_tests "[gpu]"
 for n in $(seq 1 $ranks); do
   check "collectives, $n ranks" run_ranks "$n" timeout 100 $kBuild/tests/collectives/collectives_dist_tests "[gpu]"
   check "runtime, $n ranks" run_ranks "$n" timeout 200 $kBuild/tests/runtime/runtime_dist_tests "[gpu]"
+  for dtype in f32 bf16; do
+    check "demo in $dtype, $n ranks" run_ranks "$n" timeout 100 $kBuild/apps/sherd train examples/demo.json \
+      --set device=cuda --set steps=40 --set output=/tmp/gpu_demo_$dtype --set bf16.enabled=$([ $dtype = bf16 ] && echo true || echo false)
+  done
 done
 
 echo

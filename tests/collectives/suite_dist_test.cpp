@@ -79,27 +79,27 @@ void run(const Backend& backend, void (*body)(Subject&)) {
 }  // namespace
 
 TEST_CASE("all_gather puts every rank's elements in place on every backend", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_all_gather);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_all_gather);
 }
 
 TEST_CASE("reduce_scatter adds every rank's elements on every backend", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_reduce_scatter);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_reduce_scatter);
 }
 
 TEST_CASE("all_reduce gives every rank the same bits on every backend", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_all_reduce);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_all_reduce);
 }
 
 TEST_CASE("min, max and sum keep a NaN of any rank on every backend", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_min_max_of_nan);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_min_max_of_nan);
 }
 
 TEST_CASE("broadcast copies from any root on every backend", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_broadcast);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_broadcast);
 }
 
 TEST_CASE("every backend refuses wrong arguments before it enqueues anything", "[dist]") {
-  run(GENERATE(from_range(kBackends)), check_refusals);
+  run(GENERATE(from_range(std::begin(kBackends), std::end(kBackends))), check_refusals);
 }
 
 }  // namespace sherd::test

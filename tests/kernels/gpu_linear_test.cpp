@@ -71,6 +71,7 @@ void for_each_size(DType dtype, F f) {
 TEST_CASE("on a GPU linear forward agrees with the oracle and the CPU", "[gpu]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool with_bias = GENERATE(true, false);
+  CAPTURE(name_of(dtype), with_bias);
   for_each_size(dtype, [&](Gpu& gpu, LinearSize size, std::int64_t shift) {
     Layer layer(dtype, size);
     gpu.run([&](Stream& stream, Gpu::Twins& on) {
@@ -116,6 +117,7 @@ TEST_CASE("on a GPU linear backward for the weight agrees with the oracle, also 
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const DType sum_dtype = GENERATE_COPY(dtype, DType::f32);
   const bool add = GENERATE(false, true);
+  CAPTURE(name_of(dtype), name_of(sum_dtype), add);
   for_each_size(dtype, [&](Gpu& gpu, LinearSize size, std::int64_t shift) {
     Layer layer(dtype, size);
     TestTensor dw(sum_dtype, layer.weight_shape);

@@ -1,6 +1,5 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
 #include "collectives/nccl.h"
@@ -49,9 +48,9 @@ void check_same_bits(const Trained& trained, const Trained& reference) {
 }  // namespace
 
 TEST_CASE("GPUs and CPUs agree over twenty steps of the same f32 run", "[gpu][dist]") {
-  const std::string model = GENERATE(from_range(tiny_model_names()));
+  const std::string model = GENERATE("mlp", "gpt2", "qwen2");
   TrainingCase training = training_case(model);
-  training.options.plan.stage = GENERATE(0, 1, 2, 3);
+  training.options.plan.stage = GENERATE(0, 3);
   training.steps = 20;
   CAPTURE(model, training.options.plan.stage);
   const Trained on_gpus = train_on_gpus(training);
