@@ -23,8 +23,8 @@ T element_of(RngKey key, std::uint64_t i) {
     const auto words = random_words(key, i);
     return static_cast<T>((std::uint64_t{words[1]} << 32) | words[0]);
   } else {
-    const float value = 2.0f * uniform(key, i) - 1.0f;
-    return static_cast<T>(value);
+    // A product has many exponents, so that the order of a sum shows in its last bits.
+    return static_cast<T>((2.0f * uniform(key, 2 * i) - 1.0f) * uniform(key, 2 * i + 1));
   }
 }
 
