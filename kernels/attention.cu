@@ -1,3 +1,5 @@
+#include "kernels/attention.h"
+
 #include "kernels/attention_engines.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/launch.cuh"

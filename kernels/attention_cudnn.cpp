@@ -92,7 +92,8 @@ class Layout {
 };
 
 /// Gives a graph's own output the name, sizes and strides of `wanted`.
-void place(const std::shared_ptr<Tensor_attributes>& output, const Tensor_attributes& wanted) {
+template <class Output>
+void place(const Output& output, const Tensor_attributes& wanted) {
   output->set_output(true)
       .set_uid(wanted.get_uid())
       .set_dim(wanted.get_dim())
@@ -180,6 +181,7 @@ class CudnnAttention final : public StreamAttachment {
     AttentionProblem problem;
     AttentionPass pass = AttentionPass::forward;
     bool with_lengths = false;
+    // NOLINTNEXTLINE(modernize-use-nullptr): it takes the comparison with 0 for one
     auto operator<=>(const Key&) const = default;
   };
   struct Plan {

@@ -22,6 +22,7 @@ struct AttentionProblem {
   bool causal = true;
   bool deterministic = false;
   float scale = 1.0f;
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the comparison with 0 for one
   auto operator<=>(const AttentionProblem&) const = default;
 };
 

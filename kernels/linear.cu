@@ -1,3 +1,5 @@
+#include "kernels/linear.h"
+
 #include <algorithm>
 
 #include "core/buffer.h"

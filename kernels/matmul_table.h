@@ -22,6 +22,7 @@ struct MatmulProblem {
   bool accumulate = false;
   bool bias = false;
   int alignment = 256;  ///< the largest power of two, up to this one, that divides all addresses
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the comparison with 0 for one
   auto operator<=>(const MatmulProblem&) const = default;
 };
 

@@ -1,5 +1,6 @@
-#include "kernels/launch.cuh"
 #include "kernels/random_fill.h"
+
+#include "kernels/launch.cuh"
 
 namespace sherd {
 namespace {

@@ -44,7 +44,6 @@ class StreamAttachment {
 class CudaStream final : public Stream {
  public:
   CudaStream(Device device, std::string name);
-  ~CudaStream() override = default;
 
   Device device() const override { return device_; }
   std::unique_ptr<Event> make_event() const override;
