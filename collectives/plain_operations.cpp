@@ -2,7 +2,6 @@
 // what is longer goes in pieces, addressed by pointers.
 
 #include <algorithm>
-#include <limits>
 
 #include "collectives/mpi_check.h"
 #include "collectives/pieces.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "collectives/pieces.h"
 #include "collectives/reduce.h"
