@@ -8,13 +8,12 @@
 
 namespace sherd {
 
-/// Collective: the device this rank trains on. `automatic` takes GPUs when each rank of every machine
-/// has one of its own, else CPUs. Throws ArgumentError, on the ranks it concerns, when `cuda` asks for
-/// GPUs that are not there: two ranks on one GPU are refused.
-Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world);
+/// The device this rank trains on. `automatic` is CPUs in this version. Throws ArgumentError when
+/// `cuda` asks for GPUs that are not there: two ranks on one GPU are refused.
+Device choose_device(DeviceChoice wanted, const MpiSession& session);
 
-/// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where `world`
-/// itself serves.
+/// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where
+/// `world` itself serves.
 std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world);
 
 }  // namespace sherd
