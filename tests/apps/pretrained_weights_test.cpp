@@ -114,7 +114,7 @@ TEST_CASE("missing and wrongly shaped tensors are named with the folder") {
   SafetensorsWriter writer(folder.path("model.safetensors"),
                            {{"model.embed_tokens.weight", DType::f32, {12, 6}}});
   const std::vector<float> zeros(72);
-  writer.write("model.embed_tokens.weight", 0, zeros.data(), 72 * 4);
+  writer.write("model.embed_tokens.weight", 0, zeros.data(), std::int64_t{72} * 4);
   writer.finish();
   CHECK_THAT(message_of<DataError>(open), ContainsSubstring("[12, 6]") &&
                                               ContainsSubstring("[11, 6]") &&

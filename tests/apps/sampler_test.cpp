@@ -36,8 +36,8 @@ TEST_CASE("the seed decides the draws") {
   const std::vector<float> logits(64, 0.0f);
   const auto draws = [&](std::uint64_t seed) {
     Sampler sampler({.temperature = 1.0, .top_k = 0, .seed = seed});
-    std::vector<std::int32_t> tokens;
-    for (int i = 0; i < 50; ++i) tokens.push_back(sampler.draw(logits));
+    std::vector<std::int32_t> tokens(50);
+    for (std::int32_t& token : tokens) token = sampler.draw(logits);
     return tokens;
   };
   CHECK(draws(3) == draws(3));
