@@ -31,7 +31,6 @@ bool needs_lengths(const AttentionProblem& problem, bool masked) {
 /// Why this shape is not for cuDNN, before asking it.
 std::string shape_declines(const AttentionProblem& problem) {
   constexpr std::int64_t kPackOfWidth = 8;
-  if (!has_cudnn()) return "there is no cuDNN";
   if (problem.dtype == DType::f32) return "cuDNN takes no f32";
   if (problem.width % kPackOfWidth != 0) return "cuDNN takes heads of multiples of 8";
   return "";

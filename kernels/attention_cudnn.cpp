@@ -1,3 +1,4 @@
+#include <cuda_runtime_api.h>
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
@@ -40,17 +41,19 @@ void destroy_cudnn(cudnnHandle_t handle) noexcept {
 }
 using CudnnHandle = Handle<cudnnHandle_t, &destroy_cudnn>;
 
-bool load_cudnn() {
-  if (fe::cudnn_dlhandle != nullptr) return true;
+/// Loads the library, once. Empty, or why there is none.
+std::string load_cudnn() {
+  if (fe::cudnn_dlhandle != nullptr) return "";
   const std::string name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
   fe::cudnn_dlhandle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return fe::cudnn_dlhandle != nullptr;
+  if (fe::cudnn_dlhandle != nullptr) return "";
+  return fmt::format("there is no cuDNN on this machine: {}", dlerror());
 }
 
-void check_cudnn(cudnnStatus_t result, const char* call) {
-  if (result == CUDNN_STATUS_SUCCESS) return;
-  throw ApiError("cuDNN", static_cast<int>(result), fe::detail::get_error_string(result), call,
-                 __builtin_FILE(), __builtin_LINE());
+/// Empty, or why the call failed.
+std::string failure_of(cudnnStatus_t result, const char* call) {
+  if (result == CUDNN_STATUS_SUCCESS) return "";
+  return fmt::format("{}: {}", call, fe::detail::get_error_string(result));
 }
 
 /// Where a graph's tensors lie: [batch, heads, tokens, width] views of packed rows, with no copy.
@@ -155,16 +158,14 @@ class CudnnAttention final : public StreamAttachment {
  public:
   explicit CudnnAttention(CudaStream& stream) : stream_(stream) {
     require(!stream.capturing(), "the first attention of a stream must not be captured");
-    const DeviceGuard guard(stream.device());
-    cudnnHandle_t handle = nullptr;
-    check_cudnn(fe::detail::create_handle(&handle), "cudnnCreate");
-    handle_ = CudnnHandle(handle);
-    check_cudnn(fe::detail::set_stream(handle, stream.raw()), "cudnnSetStream");
+    absence_ = load_cudnn();
+    if (absence_.empty()) absence_ = create();
   }
 
+  /// Empty, or why cuDNN does not do this.
   const std::string& declines(const AttentionProblem& problem, AttentionPass pass,
                               bool with_lengths) {
-    return plan_of({problem, pass, with_lengths}).reason;
+    return absence_.empty() ? plan_of({problem, pass, with_lengths}).reason : absence_;
   }
 
   void execute(const AttentionProblem& problem, AttentionPass pass, bool with_lengths,
@@ -189,6 +190,15 @@ class CudnnAttention final : public StreamAttachment {
     std::string reason;  ///< why it is not used
   };
 
+  std::string create() {
+    const DeviceGuard guard(stream_.device());
+    cudnnHandle_t handle = nullptr;
+    const std::string failure = failure_of(fe::detail::create_handle(&handle), "cudnnCreate");
+    if (!failure.empty()) return failure;
+    handle_ = CudnnHandle(handle);
+    return failure_of(fe::detail::set_stream(handle, stream_.raw()), "cudnnSetStream");
+  }
+
   const Plan& plan_of(const Key& key) {
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second;
@@ -204,6 +214,7 @@ class CudnnAttention final : public StreamAttachment {
     } catch (const std::exception& error) {  // libraries it loads by itself
       plan.reason = first_line(error.what());
     }
+    cudaGetLastError();  // what cuDNN tried in vain is no failure of the next launch
     return plans_.emplace(key, std::move(plan)).first->second;
   }
 
@@ -227,6 +238,7 @@ class CudnnAttention final : public StreamAttachment {
   }
 
   CudaStream& stream_;
+  std::string absence_;  ///< empty, or why nothing can be done
   CudnnHandle handle_;
   std::map<Key, Plan> plans_;
 };
@@ -250,8 +262,6 @@ void add_lengths(const AttentionLengths& lengths,
 
 }  // namespace
 
-bool has_cudnn() { return load_cudnn(); }
-
 std::string cudnn_name() {
   constexpr std::size_t kMajor = 10000;
   constexpr std::size_t kMinor = 100;
@@ -260,8 +270,8 @@ std::string cudnn_name() {
                      version % kMinor);
 }
 
-const std::string& cudnn_declines(const AttentionProblem& problem, AttentionPass pass,
-                                  bool with_lengths, Stream& stream) {
+std::string cudnn_declines(const AttentionProblem& problem, AttentionPass pass, bool with_lengths,
+                           Stream& stream) {
   return cudnn_of(stream).declines(problem, pass, with_lengths);
 }
 

@@ -6,15 +6,14 @@
 namespace sherd::on_cuda {
 namespace {
 
-/// Not reached: nobody asks an engine that is not there.
+/// Not reached: it declines everything.
 [[noreturn]] void no_cudnn() { throw ArgumentError("this build has no cuDNN"); }
 
 }  // namespace
 
-bool has_cudnn() { return false; }
 std::string cudnn_name() { no_cudnn(); }
-const std::string& cudnn_declines(const AttentionProblem&, AttentionPass, bool, Stream&) {
-  no_cudnn();
+std::string cudnn_declines(const AttentionProblem&, AttentionPass, bool, Stream&) {
+  return "there is no cuDNN in this build";
 }
 void cudnn_attention_forward(const AttentionProblem&, const AttentionForwardOperands&,
                              const AttentionLengths&, void*, Stream&) {

@@ -67,13 +67,12 @@ struct AttentionLengths {
   const std::int32_t* keys = nullptr;
 };
 
-bool has_cudnn();
-/// "cuDNN 9.14.0".
+/// "cuDNN 9.14.0"; only where it does not decline.
 std::string cudnn_name();
 /// Why cuDNN does not compute this pass of `problem`, with lengths or without; empty when it does.
 /// The first question builds the pass, and must not be captured.
-const std::string& cudnn_declines(const AttentionProblem& problem, AttentionPass pass,
-                                  bool with_lengths, Stream& stream);
+std::string cudnn_declines(const AttentionProblem& problem, AttentionPass pass, bool with_lengths,
+                           Stream& stream);
 /// Only for what cuDNN does not decline. Lengths stand for masks, which are not read.
 void cudnn_attention_forward(const AttentionProblem& problem, const AttentionForwardOperands& at,
                              const AttentionLengths& lengths, void* workspace, Stream& stream);
