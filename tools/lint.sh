@@ -174,8 +174,11 @@ tidy_files() {
       while IFS= read -r file; do echo "${file%.h}" | sed '/\.cpp$/!s/$/.cpp/'; done
   else
     matching '\.cpp$'
-  fi | sort -u | while IFS= read -r file; do [[ -f $file ]] && echo "$file"; done || true
+  fi | sort -u | while IFS= read -r file; do compiled "$file" && echo "$file"; done || true
 }
+
+# What this machine does not compile, such as CUDA code without a toolkit, cannot be tidied.
+compiled() { [[ -f $1 ]] && grep -qF "\"file\": \"$PWD/$1\"" build/release/compile_commands.json; }
 
 # The compile commands are GCC's. Clang takes them with GCC's meaning of -Wconversion, GCC's omp.h and,
 # to know _Float16, a processor that has it, but without GCC's tuning flags.
@@ -195,10 +198,10 @@ check_tidy() {
     note "clang-tidy not run: it is release $kLlvm that decides, and it is not here"
     return
   fi
+  [[ -e build/release/compile_commands.json ]] || cmake --preset release > /dev/null
   mapfile -t units < <(tidy_files)
   ((${#units[@]} > 0)) || return 0
   note "clang-tidy on ${#units[@]} files"
-  [[ -e build/release/compile_commands.json ]] || cmake --preset release > /dev/null
   mkdir -p build/tidy
   write_tidy_commands
   printf '%s\n' "${units[@]}" |
