@@ -58,7 +58,7 @@ void find_machine(Findings& findings) {
   findings.add("/dev/shm", bytes_text(free) + " free, where ranks of a machine share memory");
   constexpr std::int64_t kLittle = std::int64_t{1} << 30;
   if (free < kLittle) {
-    findings.advice.push_back(
+    findings.advice.emplace_back(
         "/dev/shm is small: ranks keep their arenas there; in a container raise --shm-size");
   }
 }

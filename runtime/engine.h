@@ -82,6 +82,8 @@ class Engine {
   /// Plans, verifies the plan, takes the arena, and initialises the parameters from the seed.
   /// Throws ArgumentError, on all ranks, when ranks have made different plans.
   Engine(Model model, const EngineOptions& options, Communicator& world);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
   ~Engine();
 
   /// One optimizer step over this rank's micro-batches, at most plan.rounds of them (none is fine).
