@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "kernels/block_numel.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/launch.cuh"
@@ -57,7 +59,7 @@ __global__ void sum_squares_fast_kernel(const float* x, std::int64_t n, ScalarSu
   for (std::int64_t i = first + lane; i < last; i += kLanes) {
     const double value = x[i];
     sum += value * value;
-    bad += isfinite(x[i]) ? 0 : 1;
+    bad += std::isfinite(x[i]) ? 0 : 1;
   }
   // In the order of the lanes, as on CPUs.
   double total = 0.0;

@@ -5,9 +5,9 @@
 
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
-#include "core/handle.h"
 #include "kernels/attention.h"
 #include "kernels/linear.h"
+#include "tests/kernels/gpu_graph.h"
 #include "tests/kernels/gpu_test_tensor.h"
 #include "tests/kernels/test_tensor.h"
 
@@ -19,30 +19,6 @@ using Catch::Matchers::MessageMatches;
 // What the libraries run can be captured, once they have run it before.
 
 namespace {
-
-void destroy_graph(cudaGraph_t graph) noexcept { cudaGraphDestroy(graph); }
-void destroy_executable(cudaGraphExec_t executable) noexcept { cudaGraphExecDestroy(executable); }
-using Graph = Handle<cudaGraph_t, &destroy_graph>;
-using Executable = Handle<cudaGraphExec_t, &destroy_executable>;
-
-/// What f enqueues, as a graph that runs it again. Ends the capture also when f throws.
-template <class F>
-Executable capture(Stream& stream, F f) {
-  SHERD_CHECK(cudaStreamBeginCapture(cuda(stream), cudaStreamCaptureModeThreadLocal));
-  cudaGraph_t raw = nullptr;
-  try {
-    f();
-  } catch (...) {
-    cudaStreamEndCapture(cuda(stream), &raw);
-    const Graph unfinished(raw);
-    throw;
-  }
-  SHERD_CHECK(cudaStreamEndCapture(cuda(stream), &raw));
-  const Graph graph(raw);
-  cudaGraphExec_t executable = nullptr;
-  SHERD_CHECK(cudaGraphInstantiate(&executable, graph.get(), 0));
-  return Executable(executable);
-}
 
 /// A linear layer, then attention over what it made, both there and back.
 struct Chain {
