@@ -107,7 +107,7 @@ check_own_header() {
   local file header first
   for file in "${sources[@]}"; do
     header=${file%.*}.h
-    [[ $file == *.c* && $file != *.cuh && -e $header ]] || continue
+    [[ $file == *.cpp && -e $header ]] || continue
     first=$(grep -m 1 -E '^[[:space:]]*#[[:space:]]*include' "$file" || true)
     [[ $first == *"\"$header\""* ]] || echo "$file: the first include is not its own \"$header\""
   done
