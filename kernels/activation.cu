@@ -1,4 +1,5 @@
 #include "kernels/activation.h"
+
 #include "kernels/cuda_kernels.h"
 #include "kernels/device_math.cuh"
 #include "kernels/fast_math.h"

@@ -1,4 +1,5 @@
 #include "kernels/adamw.h"
+
 #include "kernels/adamw_step.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/shard_update.cuh"

@@ -1,6 +1,7 @@
+#include "kernels/cross_entropy.h"
+
 #include <algorithm>
 
-#include "kernels/cross_entropy.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/device_math.cuh"
 

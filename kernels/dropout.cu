@@ -1,5 +1,6 @@
-#include "kernels/cuda_kernels.h"
 #include "kernels/dropout.h"
+
+#include "kernels/cuda_kernels.h"
 #include "kernels/launch.cuh"
 
 namespace sherd::on_cuda {

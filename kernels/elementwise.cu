@@ -1,5 +1,6 @@
-#include "kernels/cuda_kernels.h"
 #include "kernels/elementwise.h"
+
+#include "kernels/cuda_kernels.h"
 #include "kernels/map.cuh"
 
 namespace sherd::on_cuda {

@@ -1,10 +1,11 @@
+#include "kernels/embedding.h"
+
 #include <algorithm>
 #include <bit>
 #include <cub/device/device_radix_sort.cuh>
 #include <limits>
 
 #include "kernels/cuda_kernels.h"
-#include "kernels/embedding.h"
 #include "kernels/rows.cuh"
 #include "kernels/sorted_tokens.h"
 

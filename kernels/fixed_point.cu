@@ -1,7 +1,8 @@
+#include "kernels/fixed_point.h"
+
 #include "kernels/counting.cuh"
 #include "kernels/cuda_kernels.h"
 #include "kernels/exact_digits.h"
-#include "kernels/fixed_point.h"
 
 namespace sherd::on_cuda {
 namespace {

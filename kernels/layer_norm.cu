@@ -1,5 +1,6 @@
-#include "kernels/cuda_kernels.h"
 #include "kernels/layer_norm.h"
+
+#include "kernels/cuda_kernels.h"
 #include "kernels/norm_sums.cuh"
 
 namespace sherd::on_cuda {

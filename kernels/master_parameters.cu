@@ -1,6 +1,7 @@
+#include "kernels/master_parameters.h"
+
 #include "kernels/cuda_kernels.h"
 #include "kernels/master_packs.cuh"
-#include "kernels/master_parameters.h"
 
 namespace sherd::on_cuda {
 namespace {

@@ -1,8 +1,9 @@
+#include "kernels/non_finite.h"
+
 #include <algorithm>
 
 #include "kernels/counting.cuh"
 #include "kernels/cuda_kernels.h"
-#include "kernels/non_finite.h"
 
 namespace sherd::on_cuda {
 namespace {

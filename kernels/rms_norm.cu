@@ -1,6 +1,7 @@
+#include "kernels/rms_norm.h"
+
 #include "kernels/cuda_kernels.h"
 #include "kernels/norm_sums.cuh"
-#include "kernels/rms_norm.h"
 #include "kernels/rms_rows.cuh"
 
 namespace sherd::on_cuda {

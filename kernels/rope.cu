@@ -1,8 +1,9 @@
+#include "kernels/rope.h"
+
 #include <algorithm>
 
 #include "kernels/cuda_kernels.h"
 #include "kernels/head_rows.cuh"
-#include "kernels/rope.h"
 #include "kernels/rope_frequency.h"
 
 namespace sherd::on_cuda {

@@ -1,5 +1,6 @@
-#include "kernels/cuda_kernels.h"
 #include "kernels/sgd.h"
+
+#include "kernels/cuda_kernels.h"
 #include "kernels/sgd_step.h"
 #include "kernels/shard_update.cuh"
 
