@@ -1,7 +1,8 @@
+#include "collectives/rank_sum.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "collectives/rank_sum.h"
 #include "core/cuda/check.h"
 #include "core/error.h"
 

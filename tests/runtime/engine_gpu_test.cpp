@@ -63,10 +63,10 @@ TEST_CASE("GPUs and CPUs agree over twenty steps of the same f32 run", "[gpu][di
 }
 
 TEST_CASE("Exact mode on GPUs gives one GPU's bits at every stage", "[gpu][dist]") {
-  TrainingCase training = training_case(GENERATE("llama", "gpt2", "qwen3", "mlp"));
+  TrainingCase training = training_case(GENERATE("llama", "gpt2"));
   training.options.plan.exact = true;
   training.options.plan.compute = GENERATE(DType::f32, DType::bf16);
-  training.options.plan.stage = GENERATE(0, 1, 2, 3);
+  training.options.plan.stage = GENERATE(1, 3);
   TrainingCase alone = training;
   alone.options.plan.stage = 0;
   check_same_bits(train_on_gpus(training), train_on_own_gpu(alone));
@@ -94,8 +94,8 @@ TEST_CASE("Unequal shards, prefetch, bursts and recompute change no bit on GPUs"
 }
 
 TEST_CASE("Half precision trains on GPUs, within its rounding of single", "[gpu][dist]") {
-  TrainingCase training = training_case(GENERATE("mlp", "llama", "gpt2"));
-  training.options.plan.stage = GENERATE(2, 3);
+  TrainingCase training = training_case(GENERATE("llama", "gpt2"));
+  training.options.plan.stage = 3;
   training.options.plan.compute = GENERATE(DType::bf16, DType::f16);
   training.options.plan.wire = training.options.plan.compute;
   training.options.loss_scale.initial_scale_power = 8;
