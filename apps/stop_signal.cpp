@@ -1,5 +1,6 @@
 #include "apps/stop_signal.h"
 
+#include <atomic>
 #include <csignal>
 
 #include "core/error.h"
@@ -7,16 +8,16 @@
 namespace sherd {
 namespace {
 
-// A signal handler can reach nothing but a global.
-volatile std::sig_atomic_t received_signal = 0;
+// A signal handler can reach nothing but a global; two signals may be handled by two threads at
+// once.
+std::atomic<int> received_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void note_signal(int signal) {
-  if (received_signal != 0) {
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-    return;
-  }
-  received_signal = signal;
+  int none = 0;
+  if (received_signal.compare_exchange_strong(none, signal)) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 void install(int signal) {
@@ -37,7 +38,7 @@ void catch_stop_signals() {
 const char* stop_signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGUSR1"; }
 
 int StopAgreement::agree() {
-  std::int32_t signal = received_signal;
+  std::int32_t signal = received_signal.load();
   world_.all_reduce({&signal, DType::i32, {1}}, ReduceOp::max, stream_);
   stream_.synchronize();
   return signal;
