@@ -290,7 +290,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Devi
                                                      const std::string& name,
                                                      const NcclOptions& options) {
   const ncclUniqueId id = share_id(control);
-  const DeviceGuard guard(device);
+  SHERD_CHECK(cudaSetDevice(device.index));  // kernels are launched by this thread from now on
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.commName = name.c_str();

@@ -16,8 +16,8 @@ struct NcclOptions {
 /// the same ranks in the same order and is only used here, to start. Collective. Streams are CUDA
 /// streams of `device`. Float sums of 16-bit tensors into f32 are made in rank order from what each
 /// rank sent; other float sums are NCCL's, in an order of its own that depends on size and ranks.
-/// Throws ArgumentError in a build without CUDA, CommunicationError when ranks don't come within
-/// the timeout.
+/// `device` stays current for the calling thread. Throws ArgumentError in a build without CUDA,
+/// CommunicationError when ranks don't come within the timeout.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Device device,
                                                      const std::string& name,
                                                      const NcclOptions& options = {});
