@@ -36,7 +36,7 @@ struct Chain {
 
   void enqueue(Stream& stream, Gpu::Twins& on) {
     const AttentionSpec spec{2, 1, true, 0.125f, true};
-    linear_forward(on(x), on(w), on(bias), on(qkv), WeightLayout::out_in, stream);
+    linear_forward(on(x), on(w), on(bias), on(qkv).view({200, 256}), WeightLayout::out_in, stream);
     attention_forward(on(qkv), on(mask), on(out), on(lse), spec, stream);
     attention_backward(on(dout), on(qkv), on(mask), on(out), on(lse), on(dqkv), spec, stream);
     linear_backward_weight(on(x), on(dqkv).view({200, 256}), on(dw), WeightLayout::out_in,
@@ -77,7 +77,7 @@ TEST_CASE("on a GPU the first call of a shape refuses to be captured", "[gpu]") 
   Chain chain(DType::bf16);
   const auto refused = MessageMatches(ContainsSubstring("must not be captured"));
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
-    const Tensor x = on(chain.x), w = on(chain.w), qkv = on(chain.qkv);
+    const Tensor x = on(chain.x), w = on(chain.w), qkv = on(chain.qkv).view({200, 256});
     stream.synchronize();
     const auto multiply = [&] { linear_forward(x, w, {}, qkv, WeightLayout::out_in, stream); };
     CHECK_THROWS_MATCHES(capture(stream, multiply), ArgumentError, refused);

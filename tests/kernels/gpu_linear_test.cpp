@@ -136,7 +136,7 @@ TEST_CASE("on a GPU linear backward for the weight agrees with the oracle, also 
 
 TEST_CASE("on a GPU f32 products are not rounded to TF32", "[gpu]") {
   Gpu gpu;
-  const double exact = 1 + 0x1p-20;
+  const double exact = 1 + 0x1p-12;  // TF32 keeps 10 bits; sums of 64 stay exact in f32
   TestTensor x(DType::f32, {64, 64}, Values(4096, exact)), w(DType::f32, {64, 64}, Values(4096, 1));
   TestTensor y(DType::f32, {64, 64});
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
