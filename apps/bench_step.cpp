@@ -6,15 +6,15 @@
 
 #include "apps/agreement.h"
 #include "apps/bench_table.h"
-#include "apps/engine_options.h"
 #include "apps/job.h"
 #include "apps/quantity.h"
-#include "apps/step_batches.h"
 #include "apps/thread_count.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
+#include "runtime/engine_options.h"
+#include "runtime/step_batches.h"
 
 namespace sherd {
 namespace {

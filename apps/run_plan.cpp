@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "apps/engine_options.h"
 #include "models/build.h"
+#include "runtime/engine_options.h"
 
 namespace sherd {
 namespace {
@@ -78,7 +78,7 @@ RunPlan plan_run(const RunConfig& run, int world, std::string* nodes) {
   cut.granularity = options.shard_granularity;
   const ShardLayout layout(model.units, cut);
   const PlanInput input =
-      plan_input(model, layout, options.largest_micro_batch, options.plan.compute);
+      plan_input(model, layout, options.largest_micro_batch, options.plan);
   const Plans plans = make_plans(input, options.plan);
   RunPlan result;
   result.model = model.description;

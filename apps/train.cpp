@@ -7,7 +7,6 @@
 
 #include "apps/agreement.h"
 #include "apps/device_choice.h"
-#include "apps/engine_options.h"
 #include "apps/job.h"
 #include "apps/model_folder.h"
 #include "apps/pretrained_weights.h"
@@ -15,7 +14,6 @@
 #include "apps/run_report.h"
 #include "apps/same_config.h"
 #include "apps/start_banner.h"
-#include "apps/step_batches.h"
 #include "apps/stop_signal.h"
 #include "apps/thread_count.h"
 #include "apps/validation.h"
@@ -23,6 +21,8 @@
 #include "runtime/config/load.h"
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
+#include "runtime/engine_options.h"
+#include "runtime/step_batches.h"
 
 namespace sherd {
 namespace {

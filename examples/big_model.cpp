@@ -17,8 +17,8 @@ struct HiddenLayer final : Unit {
     return {{.name = name_ + ".weight", .shape = {out_, in_}, .init = init},
             {.name = name_ + ".bias", .shape = {out_}, .decay = false}};
   }
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
-    const TensorSpec rows{compute, {shape.samples, out_}};
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const TensorSpec rows{precision.compute, {shape.samples, out_}};
     return {.output = rows, .saved = {rows}, .backward_workspace_bytes = rows.size_bytes()};
   }
   void forward(const ForwardContext& c) const override {
@@ -45,11 +45,11 @@ int main(int argc, char** argv) {
   constexpr std::int64_t kSamples = 8, kFeatures = 1024, kClasses = 10;
   MpiSession session;
   const auto world = session.world();
-  ModelConfig last_layer;
-  last_layer.model_type = "mlp";
-  last_layer.layers = {middle / 2, kClasses};
-  Model model = build_model(last_layer);  // a library's unit that ends in the loss …
-  model.sample.features = kFeatures;
+  ModelConfig config;
+  config.model_type = "mlp";
+  config.layers = {kFeatures, middle / 2, kClasses};
+  Model model = build_model(config);
+  model.units.erase(model.units.begin());  // the library's last unit, which makes the losses …
   const auto put = [&](const char* name, std::int64_t in, std::int64_t out) {
     model.units.insert(model.units.end() - 1, std::make_unique<HiddenLayer>(name, in, out));
   };

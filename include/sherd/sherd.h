@@ -1,7 +1,7 @@
 #pragma once
 
 /// All of Sherd's public interface: streams and tensors, operations to write units with,
-/// communicators, the engine, and the models that come with it.
+/// communicators, run files, the engine, and the models that come with it.
 
 #include "collectives/communicator.h"
 #include "collectives/mpi.h"
@@ -31,9 +31,12 @@
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "runtime/config/load.h"
 #include "runtime/config/run_config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/micro_batch_reader.h"
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
+#include "runtime/engine_options.h"
+#include "runtime/step_batches.h"
 #include "runtime/unit.h"

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <string>
 
-#include "apps/engine_options.h"
 #include "apps/plan_advice.h"
 #include "apps/quantity.h"
 #include "collectives/solo.h"
 #include "core/error.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
+#include "runtime/engine_options.h"
 
 using namespace sherd;
 

@@ -1,4 +1,4 @@
-#include "apps/step_batches.h"
+#include "runtime/step_batches.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <map>

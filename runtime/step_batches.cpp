@@ -1,4 +1,4 @@
-#include "apps/step_batches.h"
+#include "runtime/step_batches.h"
 
 namespace sherd {
 

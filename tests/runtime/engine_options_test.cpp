@@ -1,4 +1,4 @@
-#include "apps/engine_options.h"
+#include "runtime/engine_options.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

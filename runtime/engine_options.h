@@ -14,7 +14,8 @@ namespace sherd {
 int units_in_bucket(std::span<const std::int64_t> unit_sizes, std::int64_t elements);
 inline constexpr int kMostUnitsInBucket = 8;
 
-/// A resolved run as the engine takes it. `threads` is left to the caller.
+/// A run that was resolved for `world` ranks, as the engine takes it; `model` is the run's or one
+/// of own units. `threads` is left to the caller.
 EngineOptions engine_options(const RunConfig& run, const Model& model, int world);
 
 }  // namespace sherd

@@ -1,4 +1,4 @@
-#include "apps/engine_options.h"
+#include "runtime/engine_options.h"
 
 #include <algorithm>
 
