@@ -27,11 +27,16 @@
 namespace sherd::test {
 namespace {
 
-constexpr unsigned kCaseSeconds = 120;
+constexpr unsigned kCaseSeconds = 120;  // what a case may take unless the command line says more
 
 MpiSession*& session_slot() {
   static MpiSession* session = nullptr;
   return session;
+}
+
+unsigned& case_seconds() {
+  static unsigned seconds = kCaseSeconds;
+  return seconds;
 }
 
 /// What the watchdog says: made before it may be needed, since a signal handler can't format.
@@ -49,8 +54,8 @@ void end_hung_run(int /*signal*/) {
 void watch(const std::string& what) {
   std::snprintf(alarm_text().data(), alarm_text().size(),
                 "error: [rank %d] '%s' hung: not done after %u s\n", mpi_session().rank(),
-                what.c_str(), kCaseSeconds);
-  alarm(kCaseSeconds);
+                what.c_str(), case_seconds());
+  alarm(case_seconds());
 }
 
 int highest(int value) {
@@ -127,7 +132,9 @@ int main(int argc, char** argv) {
   int ranks_per_node = 0;
   catch_session.cli(catch_session.cli() |
                     Catch::Clara::Opt(ranks_per_node, "count")["--ranks-per-node"](
-                        "take so many consecutive ranks for a node (0: as MPI says)"));
+                        "take so many consecutive ranks for a node (0: as MPI says)") |
+                    Catch::Clara::Opt(sherd::test::case_seconds(), "seconds")["--case-seconds"](
+                        "end the run when a case takes longer"));
   const int usage = catch_session.applyCommandLine(argc, argv);
   if (usage != 0) return usage;
   try {
