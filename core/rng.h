@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace sherd {
 
@@ -52,6 +53,10 @@ constexpr float unit_interval(std::uint32_t word) {
 float uniform(RngKey key, std::uint64_t index);
 /// Standard normal by Box-Muller in double, for element `index` of the sequence.
 float normal(RngKey key, std::uint64_t index);
+/// values[i] = uniform(key, first + i), and normal(key, first + i): the same bits, each block of
+/// random words and each pair of normals made once.
+void fill_uniform(RngKey key, std::uint64_t first, std::span<float> values);
+void fill_normal(RngKey key, std::uint64_t first, std::span<float> values);
 /// Position `index` of a pseudo-random permutation of [0, count): a Feistel network walked until it
 /// lands inside. `index` < `count`.
 std::uint64_t permute(RngKey key, std::uint64_t index, std::uint64_t count);

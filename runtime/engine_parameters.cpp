@@ -2,7 +2,9 @@
 #include <memory>
 
 #include "core/backend.h"
+#include "core/cpu_stream.h"
 #include "core/rng.h"
+#include "kernels/blocks.h"
 #include "kernels/elementwise.h"
 #include "kernels/master_parameters.h"
 #include "runtime/engine.h"
@@ -14,28 +16,40 @@ namespace {
 
 constexpr std::uint64_t kInitSequences = (std::uint64_t{1} << 63) - 1;  // dropout has the others
 
-float initial_value(const Init& init, RngKey key, std::uint64_t index) {
+/// values[i] is what element first + i of the parameter starts as.
+void fill_initial(const Init& init, RngKey key, std::uint64_t first, std::span<float> values) {
   switch (init.kind) {
     case Init::Kind::zeros:
-      return 0.0f;
+      std::fill(values.begin(), values.end(), 0.0f);
+      return;
     case Init::Kind::ones:
-      return 1.0f;
+      std::fill(values.begin(), values.end(), 1.0f);
+      return;
     case Init::Kind::normal:
-      return init.scale * normal(key, index);
+      fill_normal(key, first, values);
+      for (float& value : values) value *= init.scale;
+      return;
     case Init::Kind::uniform:
-      return init.scale * (2.0f * uniform(key, index) - 1.0f);
+      fill_uniform(key, first, values);
+      for (float& value : values) value = init.scale * (2.0f * value - 1.0f);
+      return;
   }
-  return 0.0f;
 }
 
 }  // namespace
 
 void Engine::initialise_parameters() {
-  load_parameters([this](const ParameterSpec& spec, Shard range, std::span<float> values) {
+  CpuStream host("initialise", options_.threads);
+  load_parameters([&](const ParameterSpec& spec, Shard range, std::span<float> values) {
     const RngKey key{options_.seed, digest(spec.name.data(), spec.name.size()) & kInitSequences};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = initial_value(spec.init, key, static_cast<std::uint64_t>(range.offset) + i);
-    }
+    enqueue(host, [init = spec.init, key, range, values] {
+      for_blocks(range.numel, [&](std::int64_t first, std::int64_t last) {
+        fill_initial(init, key, static_cast<std::uint64_t>(range.offset + first),
+                     values.subspan(static_cast<std::size_t>(first),
+                                    static_cast<std::size_t>(last - first)));
+      });
+    });
+    host.synchronize();
   });
 }
 

@@ -95,6 +95,38 @@ TEST_CASE("normal numbers have a normal's moments and tails") {
   CHECK(std::abs(beyond2 - 0.0455003) < 6 * std::sqrt(0.0455 * 0.9545) / root);
 }
 
+TEST_CASE("a filled span has the bits of its elements, wherever it starts and ends") {
+  const RngKey key = fresh_key();
+  const std::uint64_t first = GENERATE(0u, 1u, 2u, 3u, 4u, 7u, (std::uint64_t{1} << 34) - 5);
+  const std::size_t numel = GENERATE(0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 10007u);
+  INFO("seed " << key.seed << " sequence " << key.sequence << " first " << first << ' ' << numel);
+  constexpr float kPoison = -77.0f;
+  std::vector<float> uniforms(numel + 1, kPoison);
+  std::vector<float> normals(numel + 1, kPoison);
+  fill_uniform(key, first, std::span(uniforms).first(numel));
+  fill_normal(key, first, std::span(normals).first(numel));
+  bool same = true;
+  for (std::size_t i = 0; i < numel; ++i) {
+    same = same && uniforms[i] == uniform(key, first + i) && normals[i] == normal(key, first + i);
+  }
+  CHECK(same);
+  CHECK(uniforms[numel] == kPoison);
+  CHECK(normals[numel] == kPoison);
+}
+
+TEST_CASE("normal numbers are Box and Muller's") {
+  const RngKey key = fresh_key();
+  INFO("seed " << key.seed << " sequence " << key.sequence);
+  for (std::uint64_t i = 0; i < 10000; ++i) {
+    const Words words = random_words(key, i / 4);
+    const std::size_t pair = i % 4 / 2 * 2;
+    const double u = (words[pair] + 1.0) / 4294967296.0;
+    const double angle = words[pair + 1] / 4294967296.0 * 2 * std::acos(-1.0);
+    const double factor = i % 2 == 0 ? std::cos(angle) : std::sin(angle);
+    REQUIRE(normal(key, i) == static_cast<float>(std::sqrt(-2 * std::log(u)) * factor));
+  }
+}
+
 TEST_CASE("a permutation hits every position once") {
   const std::uint64_t count = GENERATE(1u, 2u, 3u, 4u, 5u, 255u, 256u, 257u, 1000u, 4097u);
   const RngKey key = fresh_key();
