@@ -68,6 +68,14 @@ class Communicator {
 
   /// Every rank's earlier operations on `stream` are done before any rank's later ones start.
   virtual void barrier(Stream& stream) = 0;
+
+  /// From any thread: this rank takes part no more. Operations that wait for it or here, and those
+  /// to come, fail at once on all ranks, with CommunicationErrors that give the reason.
+  virtual void abandon(const std::string& /*reason*/) noexcept {}
+
+  /// Throws CommunicationError when a rank is known to have failed; does not wait. Any thread may
+  /// ask.
+  virtual void check_peers() {}
 };
 
 }  // namespace sherd

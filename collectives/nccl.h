@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,11 +11,18 @@
 namespace sherd {
 
 struct NcclOptions {
-  double timeout_seconds = 300;  ///< for a rank that does not come to the start
+  /// For a rank that does not come to the start, and for operations that do not end.
+  double timeout_seconds = 300;
+  /// Called on another thread when the communicators have failed and the host has not noticed for
+  /// ten seconds, held up in some call: what ends the job then. Gets the reason.
+  std::function<void(const std::string&)> last_resort = {};
 };
 
 /// A communicator over GPUs through NCCL, one rank a device; `control` is a host communicator of
-/// the same ranks in the same order and is only used here, to start. Collective. Streams are CUDA
+/// the same ranks in the same order, which outlives it: its operations are used here, to start,
+/// and later it is asked whether a rank has failed. Collective. No operation waits for ever: when a
+/// peer fails or nothing ends within the timeout, the root and its splits are aborted, and waits
+/// for streams they were used on throw CommunicationError with what was pending. Streams are CUDA
 /// streams of `device`. Float sums of 16-bit tensors into f32 are made in rank order from what each
 /// rank sent; other float sums are NCCL's, in an order of its own that depends on size and ranks.
 /// `device` stays current for the calling thread. Throws ArgumentError in a build without CUDA,

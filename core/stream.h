@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 
 #include "core/device.h"
+#include "core/work_label.h"
 
 namespace sherd {
 
@@ -35,11 +38,24 @@ class Stream {
   virtual void wait(const Event& event) = 0;
   /// Blocks the host until the stream is empty; throws the first error of an operation, once.
   virtual void synchronize() = 0;
+  /// From any thread: drops the operations that have not started, as if one before them had failed
+  /// with `why`. Does nothing on a GPU, where what was enqueued runs.
+  virtual void drop(const std::exception_ptr& /*why*/) {}
+  /// What to do at once, on the stream's own thread, when an operation fails; set before the first
+  /// is enqueued. Not called for a GPU, where only the host learns of a failure.
+  virtual void on_failure(std::function<void(const std::exception_ptr&)> /*react*/) {}
   /// Memory that one operation after another may use: part of the plan, given once. CPU operations
   /// need none.
   virtual void set_scratch(void* /*data*/, std::int64_t /*bytes*/) {}
   /// Time this stream has stood waiting for events, since construction; exact when it is empty.
   virtual double waited_ms() const = 0;
+
+  /// What is enqueued from now on belongs to, for error messages.
+  void set_label(const WorkLabel& label) { label_ = label; }
+  const WorkLabel& label() const { return label_; }
+
+ private:
+  WorkLabel label_;
 };
 
 }  // namespace sherd

@@ -1,6 +1,9 @@
 #include "core/cuda/cuda_stream.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "core/cuda/check.h"
@@ -22,6 +25,49 @@ CudaEventHandle make_timing_event() {
   return CudaEventHandle(event);
 }
 
+void add_once(StreamWatches& watches, StreamWatch* watch) {
+  if (std::find(watches.begin(), watches.end(), watch) == watches.end()) watches.push_back(watch);
+}
+
+/// Tells the watches that this thread waits, as long as it does.
+class HostWait {
+ public:
+  HostWait(const StreamWatches& watches, const std::string& name, const WorkLabel& label)
+      : watches_(watches) {
+    for (StreamWatch* watch : watches_) watch->start_wait(name, label);
+  }
+  HostWait(const HostWait&) = delete;
+  HostWait& operator=(const HostWait&) = delete;
+  ~HostWait() {
+    for (StreamWatch* watch : watches_) watch->end_wait();
+  }
+
+  /// Returns once `query` no longer says "not ready". What an operation of a failed communicator
+  /// left behind must not be used, so the watches are asked at the end too.
+  template <class Query>
+  void until(Query query) const {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kSpinTime{3};
+    constexpr std::chrono::microseconds kNap{50};
+    const auto start = Clock::now();
+    cudaError_t state = query();
+    while (state == cudaErrorNotReady) {
+      cudaGetLastError();
+      check_watches();
+      if (Clock::now() - start > kSpinTime) std::this_thread::sleep_for(kNap);
+      state = query();
+    }
+    check_watches();
+    SHERD_CHECK(state);
+  }
+
+ private:
+  void check_watches() const {
+    for (StreamWatch* watch : watches_) watch->check();
+  }
+  const StreamWatches& watches_;
+};
+
 }  // namespace
 
 void destroy_cuda_event(cudaEvent_t event) noexcept {
@@ -39,7 +85,11 @@ CudaEvent::CudaEvent(Device device) {
   event_ = CudaEventHandle(event);
 }
 
-void CudaEvent::synchronize() const { SHERD_CHECK(cudaEventSynchronize(event_.get())); }
+void CudaEvent::synchronize() const {
+  if (watches_.empty()) return SHERD_CHECK(cudaEventSynchronize(event_.get()));
+  const HostWait wait(watches_, "an event", {});
+  wait.until([this] { return cudaEventQuery(event_.get()); });
+}
 
 CudaStream::CudaStream(Device device, std::string name) : device_(device), name_(std::move(name)) {
   const DeviceGuard guard(device);
@@ -58,12 +108,18 @@ bool CudaStream::capturing() const {
   return status != cudaStreamCaptureStatusNone;
 }
 
+void CudaStream::add_watch(StreamWatch& watch) { add_once(watches_, &watch); }
+
 void CudaStream::record(Event& event) {
-  SHERD_CHECK(cudaEventRecord(dynamic_cast<CudaEvent&>(event).raw(), stream_.get()));
+  auto& recorded = dynamic_cast<CudaEvent&>(event);
+  SHERD_CHECK(cudaEventRecord(recorded.raw(), stream_.get()));
+  recorded.watches_ = watches_;
 }
 
 void CudaStream::wait(const Event& event) {
-  const cudaEvent_t awaited = dynamic_cast<const CudaEvent&>(event).raw();
+  const auto& waited_for = dynamic_cast<const CudaEvent&>(event);
+  const cudaEvent_t awaited = waited_for.raw();
+  for (StreamWatch* watch : waited_for.watches_) add_once(watches_, watch);
   if (capturing()) {
     SHERD_CHECK(cudaStreamWaitEvent(stream_.get(), awaited, 0));
     return;
@@ -79,7 +135,12 @@ void CudaStream::wait(const Event& event) {
 }
 
 void CudaStream::synchronize() {
-  SHERD_CHECK(cudaStreamSynchronize(stream_.get()));
+  if (watches_.empty()) {
+    SHERD_CHECK(cudaStreamSynchronize(stream_.get()));
+  } else {
+    const HostWait wait(watches_, name_, label());
+    wait.until([this] { return cudaStreamQuery(stream_.get()); });
+  }
   collect_waits();
 }
 

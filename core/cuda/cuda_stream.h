@@ -12,6 +12,7 @@
 
 #include "core/handle.h"
 #include "core/stream.h"
+#include "core/stream_watch.h"
 
 namespace sherd {
 
@@ -20,6 +21,9 @@ void destroy_cuda_stream(cudaStream_t stream) noexcept;
 using CudaEventHandle = Handle<cudaEvent_t, &destroy_cuda_event>;
 using CudaStreamHandle = Handle<cudaStream_t, &destroy_cuda_stream>;
 
+/// Watches, each once.
+using StreamWatches = std::vector<StreamWatch*>;
+
 class CudaEvent final : public Event {
  public:
   explicit CudaEvent(Device device);
@@ -27,7 +31,9 @@ class CudaEvent final : public Event {
   cudaEvent_t raw() const { return event_.get(); }
 
  private:
+  friend class CudaStream;
   CudaEventHandle event_;
+  StreamWatches watches_;  ///< of the stream that recorded it
 };
 
 /// What a library keeps for one stream: its handle, plans, graphs.
@@ -39,8 +45,10 @@ class StreamAttachment {
   virtual ~StreamAttachment() = default;
 };
 
-/// A non-blocking CUDA stream. Waits are bracketed by timing events (unless the stream is being
-/// captured), which cost the device about a microsecond each and tell `waited_ms`.
+/// A non-blocking CUDA stream. A host thread that waits for one under watch polls: it spins for the
+/// first milliseconds, then naps, and throws what a watch has found. Waits are bracketed by timing
+/// events (unless the stream is being captured), which cost the device about a microsecond each and
+/// tell `waited_ms`.
 class CudaStream final : public Stream {
  public:
   CudaStream(Device device, std::string name);
@@ -54,6 +62,8 @@ class CudaStream final : public Stream {
 
   cudaStream_t raw() const { return stream_.get(); }
   bool capturing() const;
+  /// Lets `watch` look after what is enqueued here, and after what waits for this stream.
+  void add_watch(StreamWatch& watch);
 
   /// Memory that an operation may use until the next one of this stream starts; planned with
   /// everything else and given once.
@@ -84,6 +94,7 @@ class CudaStream final : public Stream {
   std::vector<TimedWait> waits_;  ///< reused; the first pending_ have been recorded
   std::size_t pending_ = 0;
   double waited_ms_ = 0.0;
+  StreamWatches watches_;
   /// The last member, so that they go before the stream they use.
   std::unordered_map<std::type_index, std::unique_ptr<StreamAttachment>> attachments_;
 };

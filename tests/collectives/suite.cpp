@@ -9,13 +9,14 @@
 #include <functional>
 #include <limits>
 
+#include "core/backend.h"
 #include "core/rng.h"
 
 namespace sherd::test {
 namespace {
 
 constexpr std::int64_t kArenaBytes = std::int64_t{8} << 20;
-constexpr int kPoison = 0xA5;
+constexpr unsigned char kPoison = 0xA5;
 
 template <class T>
 T element_of(RngKey key, std::uint64_t i) {
@@ -58,6 +59,28 @@ void write(Bytes& bytes, std::size_t i, T value) {
   std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
 }
 
+template <class T>
+double value_at(const Bytes& bytes, std::size_t i) {
+  if constexpr (std::is_same_v<T, double>) return read<T>(bytes, i);
+  return static_cast<double>(static_cast<float>(read<T>(bytes, i)));
+}
+
+/// 0 for integers.
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::f32:
+      return static_cast<double>(std::numeric_limits<float>::epsilon());
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return 0;
+  }
+}
+
 /// One step of a reduction in the type that sums are made in.
 template <class A>
 A step(ReduceOp op, A a, A b) {
@@ -89,6 +112,18 @@ Bytes reduced_as(const std::vector<Bytes>& inputs, ReduceOp op) {
   return result;
 }
 
+/// Between the host and `device`, whose streams are idle.
+void copy_now(const void* from, void* to, std::size_t bytes, Device device) {
+  if (bytes == 0) return;
+  if (device.is_cpu()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const auto stream = make_stream(device, "copy");
+  copy_bytes(from, to, static_cast<std::int64_t>(bytes), *stream);
+  stream->synchronize();
+}
+
 }  // namespace
 
 Arena::Arena(Memory& memory) : buffer_(memory, kArenaBytes) { clear(); }
@@ -102,17 +137,19 @@ Tensor Arena::take(DType dtype, std::int64_t numel) {
 
 void Arena::clear() {
   used_ = 0;
-  std::memset(buffer_.data(), kPoison, static_cast<std::size_t>(buffer_.size_bytes()));
+  const Bytes poison(static_cast<std::size_t>(kArenaBytes), std::byte{kPoison});
+  assign(buffer_.tensor(DType::u8, {kArenaBytes}), poison);
 }
 
 Bytes bytes_of(const Tensor& x) {
-  const auto* first = static_cast<const std::byte*>(x.data());
-  return {first, first + x.size_bytes()};
+  Bytes bytes(static_cast<std::size_t>(x.size_bytes()));
+  copy_now(x.data(), bytes.data(), bytes.size(), x.device());
+  return bytes;
 }
 
-void assign(const Tensor& x, const Bytes& bytes) {
+void assign(const Tensor& x, std::span<const std::byte> bytes) {
   REQUIRE(static_cast<std::int64_t>(bytes.size()) == x.size_bytes());
-  if (!bytes.empty()) std::memcpy(x.data(), bytes.data(), bytes.size());
+  copy_now(bytes.data(), x.data(), bytes.size(), x.device());
 }
 
 Bytes random_bytes(DType dtype, std::int64_t numel, std::uint64_t round, int rank) {
@@ -137,13 +174,13 @@ Bytes reduced(const std::vector<Bytes>& inputs, DType dtype, DType out_dtype, Re
 
 bool same(const Bytes& got, const Bytes& expected, DType dtype, bool exactly, int terms) {
   if (got.size() != expected.size()) return false;
-  if (exactly || (dtype != DType::f32 && dtype != DType::f64)) return got == expected;
+  const double precision = epsilon_of(dtype);
+  if (exactly || precision == 0) return got == expected;
+  const double bound = static_cast<double>(terms) * terms * precision;
   return with_any(dtype, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
-      const T bound =
-          static_cast<T>(terms) * static_cast<T>(terms) * std::numeric_limits<T>::epsilon();
+    if constexpr (!std::is_integral_v<T>) {
       for (std::size_t i = 0; i < got.size() / sizeof(T); ++i) {
-        if (!(std::abs(read<T>(got, i) - read<T>(expected, i)) <= bound)) return false;
+        if (!(std::abs(value_at<T>(got, i) - value_at<T>(expected, i)) <= bound)) return false;
       }
     }
     return true;

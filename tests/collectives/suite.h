@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,15 @@
 
 namespace sherd::test {
 
-// What every backend must do, whichever it is: bodies for the cases of solo and of MPI.
+// What every backend must do, whichever it is and wherever its tensors are: bodies for the cases of
+// solo, MPI, NCCL and peer copies.
 
 /// A communicator under test and memory for its tensors.
 struct Subject {
   Communicator& communicator;
   Memory& memory;
-  CpuStream& stream;
-  bool rank_order = true;  ///< f32 and f64 sums are made in rank order, so bits are known
+  Stream& stream;
+  bool rank_order = true;  ///< sums of floats are made in rank order, so bits are known
 };
 
 /// Room for the tensors of one check; starts as 0xA5 in every byte.
@@ -34,7 +36,7 @@ class Arena {
 
 using Bytes = std::vector<std::byte>;
 Bytes bytes_of(const Tensor& x);
-void assign(const Tensor& x, const Bytes& bytes);
+void assign(const Tensor& x, std::span<const std::byte> bytes);
 
 /// What rank `rank` passes in round `round` of a run: the same on whichever rank it is computed.
 /// Floats are in [-1, 1), integers use all their bits.
