@@ -20,7 +20,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/fixed_point.h"
 #include "kernels/linear.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 
 namespace sherd {
 namespace {
@@ -159,7 +159,7 @@ void KernelBench::rows() {
   bytes_row("rms_norm forward", 2.0 * bytes,
             [&] { rms_norm_forward(x, weight, y, rstd, 1e-5f, stream_); });
   bytes_row("rms_norm backward", 3.0 * bytes, [&] {
-    rms_norm_backward(y, x, weight, rstd, dx, Accumulate::no, dweight, Accumulate::no, stream_);
+    rms_norm_backward(y, x, weight, rstd, {}, dx, dweight, Accumulate::no, stream_);
   });
   const Tensor gate_up = tensor({kRows, 2 * kInner});
   const Tensor activated = tensor({kRows, kInner});

@@ -75,7 +75,7 @@ void LanguageModel::reserve_activations() {
   std::int64_t saved = 0;
   std::int64_t workspace = 0;
   for (const auto& unit : model_.units) {
-    const Footprint footprint = unit->footprint({1, window_}, DType::f32);
+    const Footprint footprint = unit->footprint({1, window_}, {});
     output = std::max(output, footprint.output.size_bytes());
     saved = std::max(saved, saved_bytes(footprint));
     workspace = std::max(workspace, footprint.forward_workspace_bytes);
@@ -100,7 +100,7 @@ std::vector<Tensor> LanguageModel::saved_views(const Footprint& footprint) const
 
 Tensor LanguageModel::forward_unit(std::size_t unit, const BatchView& batch, const Tensor& input) {
   const bool last = unit + 1 == model_.units.size();
-  const Footprint footprint = model_.units[unit]->footprint(batch.shape, DType::f32);
+  const Footprint footprint = model_.units[unit]->footprint(batch.shape, {});
   const std::vector<Tensor> saved = saved_views(footprint);
   const Tensor none;
   const Tensor output =

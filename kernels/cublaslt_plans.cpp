@@ -175,10 +175,11 @@ void CublasLtPlans::launch(const MatmulProblem& problem, const Plan& plan,
                            const cublasLtMatmulAlgo_t& algorithm) const {
   const float alpha = 1.0f;
   const float beta = problem.accumulate ? 1.0f : 0.0f;
+  const void* start = problem.accumulate ? operands.addend : operands.c;
   if (problem.bias) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   void* workspace = stream_.scratch(linear_scratch_bytes(), "a matrix product");
   SHERD_CHECK(cublasLtMatmul(handle_.get(), plan.product.get(), &alpha, operands.b, plan.b.get(),
-                             operands.a, plan.a.get(), &beta, operands.c, plan.c.get(), operands.c,
+                             operands.a, plan.a.get(), &beta, start, plan.c.get(), operands.c,
                              plan.c.get(), &algorithm, workspace,
                              static_cast<std::size_t>(linear_scratch_bytes()), stream_.raw()));
 }

@@ -30,12 +30,13 @@ using CublasLtProduct = Handle<cublasLtMatmulDesc_t, &destroy_cublaslt_product>;
 using CublasLtLayout = Handle<cublasLtMatrixLayout_t, &destroy_cublaslt_layout>;
 using CublasLtPreference = Handle<cublasLtMatmulPreference_t, &destroy_cublaslt_preference>;
 
-/// Addresses of one product; `bias` may be null.
+/// Addresses of one product.
 struct MatmulOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;
+  const void* bias = nullptr;    ///< null without a bias
+  const void* addend = nullptr;  ///< what an accumulating product adds to, often c; null otherwise
 };
 
 /// The matrix products of one stream through cuBLASLt, which is asked once for each product. f32

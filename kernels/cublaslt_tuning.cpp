@@ -76,7 +76,7 @@ class CublasLtPlans::Tuner {
     const Tensor bias = operands.take(p.input, p.n);
     if (!operands.fits()) return false;
     for (const Tensor& operand : {a, b, c, bias}) fill_random(operand, stream_);
-    operands_ = {a.data(), b.data(), c.data(), bias.data()};
+    operands_ = {a.data(), b.data(), c.data(), bias.data(), c.data()};
     return true;
   }
 

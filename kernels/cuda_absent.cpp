@@ -9,8 +9,8 @@ namespace {
 
 }  // namespace
 
-void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, WeightLayout,
-                    Stream&) {
+void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    WeightLayout, Stream&) {
   no_cuda();
 }
 void linear_backward_input(const Tensor&, const Tensor&, const Tensor&, WeightLayout, Accumulate,
@@ -39,7 +39,7 @@ void layer_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tenso
   no_cuda();
 }
 void layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                         const Tensor&, Accumulate, const Tensor&, const Tensor&, Accumulate,
+                         const Tensor&, const Tensor&, const Tensor&, const Tensor&, Accumulate,
                          Stream&) {
   no_cuda();
 }
@@ -47,15 +47,15 @@ void rms_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&
   no_cuda();
 }
 void rms_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                       Accumulate, const Tensor&, Accumulate, Stream&) {
+                       const Tensor&, const Tensor&, Accumulate, Stream&) {
   no_cuda();
 }
 void head_norm_forward(const Tensor&, int, int, const Tensor&, const Tensor&, const Tensor&, float,
-                       Stream&) {
+                       const RopeSpec&, Stream&) {
   no_cuda();
 }
 void head_norm_backward(const Tensor&, int, int, const Tensor&, const Tensor&, const Tensor&,
-                        const Tensor&, Accumulate, Stream&) {
+                        const Tensor&, Accumulate, const RopeSpec&, Stream&) {
   no_cuda();
 }
 void rope(const Tensor&, int, int, const RopeSpec&, RopeDirection, Stream&) { no_cuda(); }

@@ -8,13 +8,13 @@
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fixed_point.h"
-#include "kernels/layer_norm.h"
+#include "kernels/head_norm.h"
 #include "kernels/linear.h"
 #include "kernels/master_parameters.h"
 #include "kernels/matmul_plans.h"
 #include "kernels/matmul_table.h"
 #include "kernels/non_finite.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 #include "kernels/rope.h"
 #include "kernels/sgd.h"
 
@@ -23,8 +23,8 @@
 /// toolkit, all throw.
 namespace sherd::on_cuda {
 
-void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
-                    WeightLayout layout, Stream& stream);
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& residual,
+                    const Tensor& y, WeightLayout layout, Stream& stream);
 void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, WeightLayout layout,
                            Accumulate accumulate, Stream& stream);
 void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
@@ -44,19 +44,20 @@ void position_backward(const Tensor& dx, const Tensor& dtable, Accumulate accumu
 void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
                         const Tensor& mean, const Tensor& rstd, float epsilon, Stream& stream);
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                         const Tensor& mean, const Tensor& rstd, const Tensor& dx,
-                         Accumulate dx_accumulate, const Tensor& dweight, const Tensor& dbias,
+                         const Tensor& mean, const Tensor& rstd, const Tensor& residual,
+                         const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
                          Accumulate weight_accumulate, Stream& stream);
 void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
                       float epsilon, Stream& stream);
 void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                       const Tensor& dx, Accumulate dx_accumulate, const Tensor& dweight,
+                       const Tensor& residual, const Tensor& dx, const Tensor& dweight,
                        Accumulate weight_accumulate, Stream& stream);
 void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tensor& weight,
-                       const Tensor& saved, const Tensor& rstd, float epsilon, Stream& stream);
+                       const Tensor& saved, const Tensor& rstd, float epsilon, const RopeSpec& spec,
+                       Stream& stream);
 void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Tensor& weight,
                         const Tensor& saved, const Tensor& rstd, const Tensor& dweight,
-                        Accumulate weight_accumulate, Stream& stream);
+                        Accumulate weight_accumulate, const RopeSpec& spec, Stream& stream);
 void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
           RopeDirection direction, Stream& stream);
 void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out, const Tensor& lse,

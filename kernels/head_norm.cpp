@@ -1,19 +1,24 @@
+#include "kernels/head_norm.h"
+
 #include <algorithm>
 
 #include "core/cpu_stream.h"
 #include "kernels/column_sums.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/head_range.h"
-#include "kernels/operand_check.h"
+#include "kernels/norm_rows.h"
 #include "kernels/partial_sums.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rms_rows.h"
+#include "kernels/rope_check.h"
 
 namespace sherd {
 namespace {
 
-void check_saved(const OperandCheck& check, const HeadRange& range, const Tensor& qkv,
-                 const Tensor& weight, const Tensor& saved, const Tensor& rstd) {
+void check_operands(const OperandCheck& check, const HeadRange& range, const Tensor& qkv,
+                    const Tensor& weight, const Tensor& saved, const Tensor& rstd,
+                    const RopeSpec& spec) {
+  check_rope(check, range.width, spec);
+  check.that(range.width <= kMostHeadWidth,
+             fmt::format("heads have up to {} elements, got {}", kMostHeadWidth, range.width));
   check.is(weight, "weight", qkv.dtype(), {range.width});
   check.is_rows(saved, "saved", qkv.dtype(), range.rows(), range.width);
   check.is_numel(rstd, "rstd", DType::f32, range.rows());
@@ -27,7 +32,7 @@ void run_forward(T* qkv, const HeadRange& range, const T* weight, T* saved, floa
     T* head = qkv + range.offset(r);
     T* before = saved + r * range.width;
     std::copy_n(head, range.width, before);
-    rstd[r] = rms_row_forward(before, weight, head, range.width, epsilon);
+    rstd[r] = norm_row_forward<false, T>(before, weight, nullptr, head, range.width, epsilon).rstd;
   }
 }
 
@@ -42,19 +47,22 @@ void run_backward(T* dqkv, const HeadRange& range, const T* weight, const T* sav
 #pragma omp parallel for schedule(static)
   for (std::int64_t r = 0; r < range.rows(); ++r) {
     T* d = dqkv + range.offset(r);
-    rms_row_backward(d, saved + r * range.width, weight, rstd[r], d, range.width, Accumulate::no);
+    norm_row_backward<false, T>(d, saved + r * range.width, weight, {0.0f, rstd[r]}, nullptr, d,
+                                range.width);
   }
 }
 
 }  // namespace
 
 void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tensor& weight,
-                       const Tensor& saved, const Tensor& rstd, float epsilon, Stream& stream) {
+                       const Tensor& saved, const Tensor& rstd, float epsilon, const RopeSpec& spec,
+                       Stream& stream) {
   const OperandCheck check("head_norm_forward", stream);
   const HeadRange range(check, qkv, first_head, heads);
-  check_saved(check, range, qkv, weight, saved, rstd);
+  check_operands(check, range, qkv, weight, saved, rstd, spec);
   if (!stream.device().is_cpu()) {
-    return on_cuda::head_norm_forward(qkv, first_head, heads, weight, saved, rstd, epsilon, stream);
+    return on_cuda::head_norm_forward(qkv, first_head, heads, weight, saved, rstd, epsilon, spec,
+                                      stream);
   }
   with_float(qkv.dtype(), [&]<class T>() {
     enqueue(stream, [=, heads_at = qkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),
@@ -62,19 +70,21 @@ void head_norm_forward(const Tensor& qkv, int first_head, int heads, const Tenso
       run_forward(heads_at, range, w, kept, scales, epsilon);
     });
   });
+  rope(qkv, first_head, heads, spec, RopeDirection::forward, stream);
 }
 
 void head_norm_backward(const Tensor& dqkv, int first_head, int heads, const Tensor& weight,
                         const Tensor& saved, const Tensor& rstd, const Tensor& dweight,
-                        Accumulate weight_accumulate, Stream& stream) {
+                        Accumulate weight_accumulate, const RopeSpec& spec, Stream& stream) {
   const OperandCheck check("head_norm_backward", stream);
   const HeadRange range(check, dqkv, first_head, heads);
-  check_saved(check, range, dqkv, weight, saved, rstd);
+  check_operands(check, range, dqkv, weight, saved, rstd, spec);
   check.is_sum(dweight, "dweight", dqkv.dtype(), {range.width});
   if (!stream.device().is_cpu()) {
     return on_cuda::head_norm_backward(dqkv, first_head, heads, weight, saved, rstd, dweight,
-                                       weight_accumulate, stream);
+                                       weight_accumulate, spec, stream);
   }
+  rope(dqkv, first_head, heads, spec, RopeDirection::backward, stream);
   with_float(dqkv.dtype(), [&]<class T>() {
     with_sum_of<T>(dweight.dtype(), [&]<class G>() {
       enqueue(stream, [=, d = dqkv.as<T>(), w = weight.as<T>(), kept = saved.as<T>(),

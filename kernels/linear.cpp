@@ -34,6 +34,11 @@ Shape weight_shape(const LinearShape& shape, WeightLayout layout) {
 
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
                     WeightLayout layout, Stream& stream) {
+  linear_forward(x, w, bias, {}, y, layout, stream);
+}
+
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& residual,
+                    const Tensor& y, WeightLayout layout, Stream& stream) {
   const OperandCheck check("linear_forward", stream);
   check.is_float(x, "x");
   check.is_float(y, "y");
@@ -41,14 +46,19 @@ void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
   check_sizes(check, shape);
   check.is(w, "w", x.dtype(), weight_shape(shape, layout));
   if (bias.defined()) check.is(bias, "bias", x.dtype(), {shape.out});
+  if (residual.defined()) {
+    check.is_rows(residual, "residual", x.dtype(), shape.rows, shape.out);
+  }
   check.is_rows(y, "y", x.dtype(), shape.rows, shape.out);
-  if (!stream.device().is_cpu()) return on_cuda::linear_forward(x, w, bias, y, layout, stream);
+  if (!stream.device().is_cpu()) {
+    return on_cuda::linear_forward(x, w, bias, residual, y, layout, stream);
+  }
   with_float(x.dtype(), [&]<class T>() {
     Product<T, T> p{shape.rows, shape.out, shape.in};
     p.a = {x.as<T>(), shape.in, false};
     p.b = {w.as<T>(), w.dim(1), layout == WeightLayout::out_in};
     p.c = y.as<T>();
-    p.start = bias.defined() ? ProductStart::bias : ProductStart::zero;
+    p.addend = residual.defined() ? residual.as<T>() : nullptr;
     p.bias = bias.defined() ? bias.as<T>() : nullptr;
     enqueue(stream, [p] { multiply(p); });
   });
@@ -71,7 +81,7 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
     p.a = {dy.as<T>(), shape.out, false};
     p.b = {w.as<T>(), w.dim(1), layout == WeightLayout::in_out};
     p.c = dx.as<T>();
-    p.start = accumulate == Accumulate::yes ? ProductStart::c : ProductStart::zero;
+    p.addend = accumulate == Accumulate::yes ? p.c : nullptr;
     enqueue(stream, [p] { multiply(p); });
   });
 }
@@ -98,7 +108,7 @@ void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
         p.b = {dy.as<T>(), shape.out, false};
       }
       p.c = dw.as<G>();
-      p.start = accumulate == Accumulate::yes ? ProductStart::c : ProductStart::zero;
+      p.addend = accumulate == Accumulate::yes ? p.c : nullptr;
       enqueue(stream, [p] { multiply(p); });
     });
   });

@@ -11,61 +11,66 @@
 namespace sherd::on_cuda {
 namespace {
 
-/// y[row, column] = bias[column].
+/// c[row, column] = addend[row, column] + bias[column], where null stands for zero.
 template <class T>
-__global__ void spread_kernel(std::int64_t numel, std::int64_t width, const T* bias, T* y) {
-  for (std::int64_t i = thread_index(); i < numel; i += thread_count()) y[i] = bias[i % width];
+__global__ void start_kernel(std::int64_t numel, std::int64_t width, const T* addend, const T* bias,
+                             T* c) {
+  for (std::int64_t i = thread_index(); i < numel; i += thread_count()) {
+    const float before = addend == nullptr ? 0.0f : to_float(addend[i]);
+    c[i] = from_float<T>(before + (bias == nullptr ? 0.0f : to_float(bias[i % width])));
+  }
 }
 
-void spread_bias(const MatmulProblem& problem, const MatmulOperands& operands, Stream& stream) {
+/// What a sum of no products is.
+void start(const MatmulProblem& problem, const MatmulOperands& operands, Stream& stream) {
   const std::int64_t numel = problem.m * problem.n;
   with_device_float(problem.output, [&]<class T>() {
-    spread_kernel<<<blocks_for(numel), kBlock, 0, cuda(stream)>>>(
-        numel, problem.n, static_cast<const T*>(operands.bias), static_cast<T*>(operands.c));
-    check_launch("spread_bias");
+    start_kernel<<<blocks_for(numel), kBlock, 0, cuda(stream)>>>(
+        numel, problem.n, static_cast<const T*>(operands.addend),
+        static_cast<const T*>(operands.bias), static_cast<T*>(operands.c));
+    check_launch("the start of a product");
   });
-}
-
-/// A sum of no products.
-void multiply_nothing(const MatmulProblem& problem, const MatmulOperands& operands,
-                      Stream& stream) {
-  if (problem.accumulate) return;
-  if (problem.bias) return spread_bias(problem, operands, stream);
-  const std::int64_t bytes = problem.m * problem.n * size_of(problem.output);
-  SHERD_CHECK(cudaMemsetAsync(operands.c, 0, static_cast<std::size_t>(bytes), cuda(stream)));
 }
 
 /// The largest power of two that divides all addresses, up to what allocations are aligned to.
 int alignment_of(const MatmulOperands& operands) {
   const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
   const std::uintptr_t all = address(operands.a) | address(operands.b) | address(operands.c) |
-                             address(operands.bias) | kAlignmentBytes;
+                             address(operands.bias) | address(operands.addend) | kAlignmentBytes;
   return static_cast<int>(all & (~all + 1));
 }
 
-void multiply(MatmulProblem problem, const MatmulOperands& operands, Stream& stream) {
+void multiply(MatmulProblem problem, MatmulOperands operands, Stream& stream) {
   if (problem.m == 0 || problem.n == 0) return;
-  if (problem.k == 0) return multiply_nothing(problem, operands, stream);
-  auto& plans = cuda_stream(stream).attachment<CublasLtPlans>();
+  if (problem.k == 0) return start(problem, operands, stream);
+  problem.bias = operands.bias != nullptr;
+  problem.accumulate = operands.addend != nullptr;
   problem.alignment = alignment_of(operands);
+  auto& plans = cuda_stream(stream).attachment<CublasLtPlans>();
   if (problem.bias && !plans.adds_bias(problem)) {
-    // Adding to the bias rounds once, as the library would; a bias added last would round twice.
-    spread_bias(problem, operands, stream);
+    // Adding to the bias rounds as often as the library would, if there is no addend before it; a
+    // bias added last would round once more.
+    start(problem, operands, stream);
+    operands.addend = operands.c;
+    operands.bias = nullptr;
     problem.bias = false;
     problem.accumulate = true;
   }
   plans.multiply(problem, operands);
 }
 
+const void* addend(const Tensor& sum, Accumulate accumulate) {
+  return accumulate == Accumulate::yes ? sum.data() : nullptr;
+}
+
 }  // namespace
 
-void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
-                    WeightLayout layout, Stream& stream) {
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& residual,
+                    const Tensor& y, WeightLayout layout, Stream& stream) {
   MatmulProblem p{rows_of(x), y.dim(-1), x.dim(-1)};
   p.b_transposed = layout == WeightLayout::out_in;
   p.input = p.output = x.dtype();
-  p.bias = bias.defined();
-  multiply(p, {x.data(), w.data(), y.data(), bias.data()}, stream);
+  multiply(p, {x.data(), w.data(), y.data(), bias.data(), residual.data()}, stream);
 }
 
 void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, WeightLayout layout,
@@ -73,8 +78,7 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
   MatmulProblem p{rows_of(dy), dx.dim(-1), dy.dim(-1)};
   p.b_transposed = layout == WeightLayout::in_out;
   p.input = p.output = dy.dtype();
-  p.accumulate = accumulate == Accumulate::yes;
-  multiply(p, {dy.data(), w.data(), dx.data()}, stream);
+  multiply(p, {dy.data(), w.data(), dx.data(), nullptr, addend(dx, accumulate)}, stream);
 }
 
 void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
@@ -83,10 +87,9 @@ void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
   p.a_transposed = true;
   p.input = x.dtype();
   p.output = dw.dtype();
-  p.accumulate = accumulate == Accumulate::yes;
   const Tensor& a = layout == WeightLayout::out_in ? dy : x;
   const Tensor& b = layout == WeightLayout::out_in ? x : dy;
-  multiply(p, {a.data(), b.data(), dw.data()}, stream);
+  multiply(p, {a.data(), b.data(), dw.data(), nullptr, addend(dw, accumulate)}, stream);
 }
 
 MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream) {

@@ -19,6 +19,12 @@ enum class WeightLayout { out_in, in_out };
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
                     WeightLayout layout, Stream& stream);
 
+/// y = residual + x · wᵀ + bias: the product reads the residual [M, N] as it writes y, which is
+/// less memory traffic than any pass of its own. y may be the residual itself. On CUDA a 16-bit
+/// product may be rounded before it is added.
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& residual,
+                    const Tensor& y, WeightLayout layout, Stream& stream);
+
 /// dx = dy · w. dy [M, N], w by `layout`, dx [M, K]; dtypes as in linear_forward.
 void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, WeightLayout layout,
                            Accumulate accumulate, Stream& stream);

@@ -11,15 +11,15 @@
 
 namespace sherd {
 
-/// C [m, n] (+)= A [m, k] · B [k, n] + bias [n], all row-major: what decides which algorithm is
-/// fast, and the bits of C.
+/// C [m, n] = A [m, k] · B [k, n] + bias [n] + addend [m, n], all row-major: what decides which
+/// algorithm is fast, and the bits of C.
 struct MatmulProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false;  ///< A lies in memory as [k, m]
   bool b_transposed = false;  ///< B lies in memory as [n, k]
   DType input = DType::f32;   ///< of A, B and the bias
   DType output = DType::f32;
-  bool accumulate = false;
+  bool accumulate = false;  ///< there is an addend: C itself or another matrix
   bool bias = false;
   int alignment = 256;  ///< the largest power of two, up to this one, that divides all addresses
   // NOLINTNEXTLINE(modernize-use-nullptr): it takes the comparison with 0 for one

@@ -56,8 +56,9 @@ struct NormSums {
 /// How a norm's backward pass over [rows, width] is launched.
 template <int Sums>
 struct NormBackward {
-  NormBackward(const char* name, std::int64_t rows, std::int64_t width, int pack, Stream& stream)
-      : threads(threads_for_rows(width, pack, 1)), sums{nullptr, width, false} {
+  NormBackward(const char* name, std::int64_t rows, std::int64_t width,
+               const RowThreads& row_threads, Stream& stream)
+      : threads(row_threads), sums{nullptr, width, false} {
     blocks = std::min<std::int64_t>(norm_blocks(rows, width), threads.blocks_for_rows(rows));
     sums.partial =
         static_cast<float*>(cuda_stream(stream).scratch(norm_sums_bytes(rows, width, Sums), name));

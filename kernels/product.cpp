@@ -61,22 +61,23 @@ template <class T, class C>
 void start_tile(const Product<T, C>& p, const Tile& tile, float* out, std::int64_t stride) {
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     float* row = out + r * stride;
-    if (p.start == ProductStart::zero) {
+    if (p.addend == nullptr) {
       std::fill_n(row, tile.columns, 0.0f);
-    } else if (p.start == ProductStart::bias) {
-      const T* bias = p.bias + tile.column;
-      for (std::int64_t i = 0; i < tile.columns; ++i) row[i] = static_cast<float>(bias[i]);
     } else {
-      const C* c = p.c + (tile.row + r) * p.columns + tile.column;
-      for (std::int64_t i = 0; i < tile.columns; ++i) row[i] = static_cast<float>(c[i]);
+      const C* addend = p.addend + (tile.row + r) * p.columns + tile.column;
+      for (std::int64_t i = 0; i < tile.columns; ++i) row[i] = static_cast<float>(addend[i]);
     }
+    if (p.bias == nullptr) continue;
+    const T* bias = p.bias + tile.column;
+    for (std::int64_t i = 0; i < tile.columns; ++i) row[i] += static_cast<float>(bias[i]);
   }
 }
 
 void multiply_tile(const Product<float, float>& p, const Tile& tile) {
   float* c = p.c + tile.row * p.columns + tile.column;
-  const bool start_in_blas = p.start == ProductStart::zero && p.depth > 0;
-  if (!start_in_blas && p.start != ProductStart::c) start_tile(p, tile, c, p.columns);
+  const bool start_in_blas = p.addend == nullptr && p.bias == nullptr && p.depth > 0;
+  const bool is_started = p.addend == p.c && p.bias == nullptr;
+  if (!start_in_blas && !is_started) start_tile(p, tile, c, p.columns);
   if (p.depth == 0) return;
   sgemm(tile.rows, tile.columns, p.depth, 1.0f, {at(p.a, tile.row, 0), p.a.stride, p.a.transposed},
         {at(p.b, 0, tile.column), p.b.stride, p.b.transposed}, start_in_blas ? 0.0f : 1.0f, c,

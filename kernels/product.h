@@ -12,10 +12,7 @@ struct Matrix {
   bool transposed = false;
 };
 
-/// What a product adds to: nothing, what c holds, or one bias for every row.
-enum class ProductStart { zero, c, bias };
-
-/// c [rows, columns], contiguous, = start + a [rows, depth] · b [depth, columns].
+/// c [rows, columns], contiguous, = addend + bias + a [rows, depth] · b [depth, columns].
 template <class T, class C>
 struct Product {
   std::int64_t rows = 0;
@@ -24,8 +21,8 @@ struct Product {
   Matrix<T> a = {};
   Matrix<T> b = {};
   C* c = nullptr;
-  ProductStart start = ProductStart::zero;
-  const T* bias = nullptr;
+  const C* addend = nullptr;  ///< [rows, columns], contiguous, may be c; null: zero
+  const T* bias = nullptr;    ///< [columns], the same for every row; null: zero
 };
 
 /// Computes the product on the threads of the calling stream, over tiles that depend on its shape

@@ -6,7 +6,7 @@
 #include "core/cpu_stream.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/head_range.h"
-#include "kernels/operand_check.h"
+#include "kernels/rope_check.h"
 #include "kernels/rope_frequency.h"
 
 namespace sherd {
@@ -73,18 +73,21 @@ void run(T* packed, const HeadRange& range, std::int64_t positions, const RopeSp
 
 }  // namespace
 
-void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
-          RopeDirection direction, Stream& stream) {
-  const OperandCheck check("rope", stream);
-  const HeadRange range(check, qkv, first_head, heads);
-  check.that(range.width % 2 == 0,
-             fmt::format("heads of even size are rotated, got {}", range.width));
+void check_rope(const OperandCheck& check, std::int64_t width, const RopeSpec& spec) {
+  check.that(width % 2 == 0, fmt::format("heads of even size are rotated, got {}", width));
   check.that(spec.theta > 0.0, fmt::format("theta is positive, got {}", spec.theta));
   check.that(spec.scaling != RopeSpec::Scaling::llama3 ||
                  spec.low_frequency_factor < spec.high_frequency_factor,
              fmt::format("the low frequency factor is below the high one, got {} and {}",
                          spec.low_frequency_factor, spec.high_frequency_factor));
   check.that(spec.factor > 0.0, fmt::format("the scaling factor is positive, got {}", spec.factor));
+}
+
+void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
+          RopeDirection direction, Stream& stream) {
+  const OperandCheck check("rope", stream);
+  const HeadRange range(check, qkv, first_head, heads);
+  check_rope(check, range.width, spec);
   if (range.rows() == 0 || range.width == 0) return;
   if (!stream.device().is_cpu()) {
     return on_cuda::rope(qkv, first_head, heads, spec, direction, stream);

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda_kernels.h"
 #include "kernels/head_rows.cuh"
-#include "kernels/rope_frequency.h"
+#include "kernels/rope_rotation.cuh"
 
 namespace sherd::on_cuda {
 namespace {
@@ -12,27 +12,9 @@ namespace {
 /// Pairs whose sines and cosines a block holds at a time.
 constexpr int kPairs = 512;
 
-struct RopeShape {
-  std::int64_t samples, positions;
-  double sign;
-};
-
-/// Cosines and sines of `count` pairs from `first` on at one position.
 struct Rotation {
   alignas(32) float cosine[kPairs];
   alignas(32) float sine[kPairs];
-
-  __device__ void make(std::int64_t first, int count, std::int64_t width, std::int64_t position,
-                       const RopeSpec& spec, double sign) {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-      const double angle = pair_frequency(first + i, width, spec) * static_cast<double>(position);
-      double s = 0.0;
-      double c = 0.0;
-      sincos(angle, &s, &c);
-      cosine[i] = static_cast<float>(c);
-      sine[i] = static_cast<float>(sign * s);
-    }
-  }
 };
 
 /// blockIdx.x is the position, whose sines all heads of all samples of the block share; blocks of
@@ -45,7 +27,8 @@ __global__ void rope_kernel(T* packed, HeadRows heads, RopeShape shape, RopeSpec
   for (std::int64_t first = 0; first < half; first += kPairs) {
     const int count = static_cast<int>(half - first < kPairs ? half - first : kPairs);
     __syncthreads();  // nobody reads the last pairs any more
-    rotation.make(first, count, heads.width, position, spec, shape.sign);
+    make_rotation(rotation.cosine, rotation.sine, first, count, heads.width, position, spec,
+                  shape.sign);
     __syncthreads();
     const int packs = count / V;
     const int items = static_cast<int>(heads.heads) * packs;
@@ -53,18 +36,17 @@ __global__ void rope_kernel(T* packed, HeadRows heads, RopeShape shape, RopeSpec
       const std::int64_t row = (sample * shape.positions + position) * heads.heads;
       for (int item = static_cast<int>(threadIdx.x); item < items;
            item += static_cast<int>(blockDim.x)) {
-        const int pair = item % packs * V;
-        T* at = packed + heads.offset(row + item / packs) + first + pair;
+        const int of_head = item % packs * V;
+        T* at = packed + heads.offset(row + item / packs) + first + of_head;
         auto a = load_pack<V>(at);
         auto b = load_pack<V>(at + half);
-        const auto cosine = load_pack<V>(rotation.cosine + pair);
-        const auto sine = load_pack<V>(rotation.sine + pair);
+        const auto cosine = load_pack<V>(rotation.cosine + of_head);
+        const auto sine = load_pack<V>(rotation.sine + of_head);
 #pragma unroll
         for (int i = 0; i < V; ++i) {
-          const float x = to_float(a.v[i]);
-          const float y = to_float(b.v[i]);
-          a.v[i] = from_float<T>(x * cosine.v[i] - y * sine.v[i]);
-          b.v[i] = from_float<T>(y * cosine.v[i] + x * sine.v[i]);
+          const Rotated pair = rotate(to_float(a.v[i]), to_float(b.v[i]), cosine.v[i], sine.v[i]);
+          a.v[i] = from_float<T>(pair.first);
+          b.v[i] = from_float<T>(pair.second);
         }
         store_pack(at, a);
         store_pack(at + half, b);
@@ -86,7 +68,7 @@ void rope(const Tensor& qkv, int first_head, int heads, const RopeSpec& spec,
           RopeDirection direction, Stream& stream) {
   const HeadRows rows(qkv, first_head, heads);
   if (rows.rows == 0 || rows.width == 0) return;
-  const RopeShape shape{qkv.dim(0), qkv.dim(1), direction == RopeDirection::forward ? 1.0 : -1.0};
+  const RopeShape shape(qkv, direction);
   with_device_float(qkv.dtype(), [&]<class T>() {
     auto* packed = elements<T>(qkv);
     const dim3 grid(static_cast<unsigned>(shape.positions), blocks_of_position(shape));

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "kernels/cross_entropy.h"
-#include "kernels/layer_norm.h"
+#include "kernels/elementwise.h"
 #include "kernels/linear.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 
 namespace sherd {
 namespace {
@@ -42,15 +42,13 @@ class CausalLmHead final : public Unit {
   std::string_view name() const override { return "head"; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
     const std::int64_t rows = shape.tokens();
     Workspace forward;
-    scratch(forward, compute, logits_chunk_rows(rows, spec_.vocab_size, compute), false);
-    Workspace backward;
-    scratch(backward, compute, backward_chunk_rows(rows, compute, compute), false);
+    scratch(forward, precision.compute, chunk_rows(rows, precision.compute), false);
     Footprint f;
     f.forward_workspace_bytes = forward.peak_bytes();
-    f.backward_workspace_bytes = backward.peak_bytes();
+    f.backward_workspace_bytes = bytes_of(backward_cut(rows, precision), precision.compute);
     f.scratch_bytes = std::max({linear_scratch_bytes(),
                                 layer_norm_backward_scratch_bytes(rows, spec_.hidden_size),
                                 rms_norm_backward_scratch_bytes(rows, spec_.hidden_size)});
@@ -63,7 +61,7 @@ class CausalLmHead final : public Unit {
     if (!make_losses && !keep_logits) return;
     const Tensor x = as_rows(context.input);
     const std::int64_t rows = x.dim(0);
-    const std::int64_t chunk = logits_chunk_rows(rows, spec_.vocab_size, x.dtype());
+    const std::int64_t chunk = chunk_rows(rows, x.dtype());
     Workspace workspace(context.workspace);
     const Scratch s = scratch(workspace, x.dtype(), chunk, keep_logits);
     for_each_chunk(rows, chunk, [&](std::int64_t first, std::int64_t count) {
@@ -81,17 +79,22 @@ class CausalLmHead final : public Unit {
   }
 
   void backward(const BackwardContext& context) const override {
-    const DType compute = context.input.dtype();
+    const Precision precision{context.input.dtype(), context.gradients.back().dtype()};
     const std::int64_t rows = context.batch.shape.tokens();
-    const DType gradient = context.gradients[parameters_.size() - 1].dtype();
-    const std::int64_t chunk = backward_chunk_rows(rows, compute, gradient);
+    const Cut cut = backward_cut(rows, precision);
     Workspace workspace(context.workspace);
-    const Scratch s = scratch(workspace, compute, chunk, false);
+    const Scratch s = scratch(workspace, precision.compute, cut.rows, false);
+    const Sums sums = cut.keeps_sums ? take_sums(workspace) : Sums{};
     BackwardContext chunk_context = context;
-    for_each_chunk(rows, chunk, [&](std::int64_t first, std::int64_t count) {
+    if (cut.keeps_sums) {
+      start_sums(context, sums);
+      chunk_context.gradients = {sums.data(), parameters_.size()};
+    }
+    for_each_chunk(rows, cut.rows, [&](std::int64_t first, std::int64_t count) {
       backward_chunk(chunk_context, s, first, count);
       chunk_context.accumulate = kAddAll;
     });
+    if (cut.keeps_sums) store_sums(context, sums);
   }
 
   double forward_flops(const BatchShape& shape) const override {
@@ -118,10 +121,55 @@ class CausalLmHead final : public Unit {
     return s;
   }
 
-  /// A weight gradient in 16 bits would be rounded after each chunk, so it is made in one. The
-  /// footprint does not know the gradients' dtype and takes it to be the compute dtype.
-  std::int64_t backward_chunk_rows(std::int64_t rows, DType compute, DType gradient) const {
-    return gradient == DType::f32 ? logits_chunk_rows(rows, spec_.vocab_size, compute) : rows;
+  /// Gradients of the parameters in f32.
+  using Sums = std::array<Tensor, kMaxParameters>;
+  /// How backward takes its rows: so many at a time, the gradients' sums kept in f32 or not.
+  struct Cut {
+    std::int64_t rows;
+    bool keeps_sums;
+  };
+
+  std::int64_t chunk_rows(std::int64_t rows, DType compute) const {
+    return logits_chunk_rows(rows, spec_.vocab_size, spec_.hidden_size, compute);
+  }
+
+  /// 16-bit gradients would be rounded after each chunk. So there is one chunk, or there are sums
+  /// in f32, whichever takes less memory.
+  Cut backward_cut(std::int64_t rows, const Precision& precision) const {
+    const std::int64_t chunk = chunk_rows(rows, precision.compute);
+    if (chunk == rows || precision.gradient == DType::f32) return {chunk, false};
+    const Cut chunks{chunk, true};
+    const Cut whole{rows, false};
+    return bytes_of(chunks, precision.compute) < bytes_of(whole, precision.compute) ? chunks
+                                                                                    : whole;
+  }
+
+  std::int64_t bytes_of(const Cut& cut, DType compute) const {
+    Workspace workspace;
+    scratch(workspace, compute, cut.rows, false);
+    if (cut.keeps_sums) take_sums(workspace);
+    return workspace.peak_bytes();
+  }
+
+  Sums take_sums(Workspace& workspace) const {
+    Sums sums;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      sums[i] = workspace.take(DType::f32, parameters_[i].shape);
+    }
+    return sums;
+  }
+
+  void start_sums(const BackwardContext& context, const Sums& sums) const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (context.accumulate[i] == Accumulate::no) continue;
+      cast(context.gradients[i], sums[i], context.stream);
+    }
+  }
+
+  void store_sums(const BackwardContext& context, const Sums& sums) const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      cast(sums[i], context.gradients[i], context.stream);
+    }
   }
 
   static Tensor labels_of(const BatchView& batch) {
@@ -142,7 +190,7 @@ class CausalLmHead final : public Unit {
                                    context.stream);
     head_.backward_parameters(context, normed, logits);
     head_.backward_input(context, logits, normed);
-    norm_.backward(context, normed, x, statistics, dx, Accumulate::no);
+    norm_.backward(context, normed, x, statistics, {}, dx);
   }
 
   CausalLmHeadSpec spec_;
@@ -157,9 +205,10 @@ std::unique_ptr<Unit> make_causal_lm_head(const CausalLmHeadSpec& spec) {
   return std::make_unique<CausalLmHead>(spec);
 }
 
-std::int64_t logits_chunk_rows(std::int64_t rows, std::int64_t vocab_size, DType compute) {
+std::int64_t logits_chunk_rows(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size,
+                               DType compute) {
   const std::int64_t fitting = kLogitsChunkBytes / (vocab_size * size_of(compute));
-  return std::min(rows, std::max(kLogitsChunkMinRows, fitting));
+  return std::min(rows, std::max({kLogitsChunkMinRows, hidden_size, fitting}));
 }
 
 }  // namespace sherd

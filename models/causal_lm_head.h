@@ -25,9 +25,11 @@ struct CausalLmHeadSpec {
 /// gradients together.
 std::unique_ptr<Unit> make_causal_lm_head(const CausalLmHeadSpec& spec);
 
-/// Rows whose logits exist at once, of `rows`: as many as kLogitsChunkBytes hold, but enough for an
-/// efficient product.
-std::int64_t logits_chunk_rows(std::int64_t rows, std::int64_t vocab_size, DType compute);
+/// Rows whose logits exist at once, of `rows`: as many as kLogitsChunkBytes hold, but enough for
+/// efficient products. Every chunk reads the weight twice and its gradient once, so there are as
+/// many rows as it has columns: logits then take as much memory as the weight does.
+std::int64_t logits_chunk_rows(std::int64_t rows, std::int64_t vocab_size, std::int64_t hidden_size,
+                               DType compute);
 inline constexpr std::int64_t kLogitsChunkBytes = std::int64_t{32} << 20;
 inline constexpr std::int64_t kLogitsChunkMinRows = 64;
 

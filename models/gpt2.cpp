@@ -8,7 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/dropout.h"
 #include "kernels/elementwise.h"
-#include "kernels/layer_norm.h"
+#include "kernels/norm.h"
 #include "models/causal_lm_head.h"
 #include "models/layers.h"
 #include "models/token_embedding.h"
@@ -65,7 +65,8 @@ class Gpt2Block final : public Unit {
   std::string_view name() const override { return name_; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const DType compute = precision.compute;
     const auto [B, T] = shape;
     Footprint f;
     f.output = {compute, {B, T, hidden_}};
@@ -98,8 +99,7 @@ class Gpt2Block final : public Unit {
   }
 
   void backward(const BackwardContext& context) const override {
-    // The residual paths: input_gradient starts as the output's and each half adds its own part.
-    copy(context.output_gradient, context.input_gradient, context.stream);
+    // input_gradient is between the halves the gradient of what lies between them, kMiddle.
     backward_mlp(context);
     backward_attention(context);
   }
@@ -181,9 +181,8 @@ class Gpt2Block final : public Unit {
                     qkv.view({context.batch.shape.tokens(), 3 * hidden_}), context.stream);
     attention_forward(qkv, context.batch.mask, attended, context.saved[kLse], attention_spec(),
                       context.stream);
-    attn_c_proj_.forward(context.parameters, attended.view(middle.shape()), middle, context.stream);
-    forward_dropout(context, middle, kAttentionDropout);
-    add(context.input, middle, middle, context.stream);
+    forward_onto_residual(context, attn_c_proj_, attended.view(middle.shape()), context.input,
+                          middle, kAttentionDropout);
   }
 
   void forward_mlp(const ForwardContext& context) const {
@@ -194,9 +193,7 @@ class Gpt2Block final : public Unit {
     ln_2_.forward(context.parameters, middle, s.norm.normed, s.norm.statistics, context.stream);
     c_fc_.forward(context.parameters, s.norm.normed, inner, context.stream);
     activation_forward(inner.view(s.activated.shape()), s.activated, activation_, context.stream);
-    mlp_c_proj_.forward(context.parameters, s.activated, context.output, context.stream);
-    forward_dropout(context, context.output, kMlpDropout);
-    add(middle, context.output, context.output, context.stream);
+    forward_onto_residual(context, mlp_c_proj_, s.activated, middle, context.output, kMlpDropout);
   }
 
   void backward_mlp(const BackwardContext& context) const {
@@ -216,8 +213,8 @@ class Gpt2Block final : public Unit {
     ln_2_.forward(context.parameters, middle, s.norm.normed, s.norm.statistics, stream);
     c_fc_.backward_parameters(context, s.norm.normed, dinner);
     c_fc_.backward_input(context, dinner, s.norm.normed);
-    ln_2_.backward(context, s.norm.normed, middle, s.norm.statistics, context.input_gradient,
-                   Accumulate::yes);
+    ln_2_.backward(context, s.norm.normed, middle, s.norm.statistics, context.output_gradient,
+                   context.input_gradient);
   }
 
   void backward_attention(const BackwardContext& context) const {
@@ -240,7 +237,7 @@ class Gpt2Block final : public Unit {
     c_attn_.backward_parameters(context, s.norm.normed, dqkv);
     c_attn_.backward_input(context, dqkv, s.norm.normed);
     ln_1_.backward(context, s.norm.normed, context.input, s.norm.statistics, context.input_gradient,
-                   Accumulate::yes);
+                   context.input_gradient);
   }
 
   void drop(const BatchView& batch, RngKey rng, DropoutSite site, const Tensor& x, const Tensor& y,
@@ -249,9 +246,16 @@ class Gpt2Block final : public Unit {
     dropout(x, y, dropout_, dropout_site(rng, site), static_cast<std::uint64_t>(first), stream);
   }
 
-  void forward_dropout(const ForwardContext& context, const Tensor& x, DropoutSite site) const {
-    if (!context.training || dropout_ == 0.0f) return;
-    drop(context.batch, context.rng, site, x, x, context.stream);
+  /// y = residual + dropout(layer(x)).
+  void forward_onto_residual(const ForwardContext& context, const LinearLayer& layer,
+                             const Tensor& x, const Tensor& residual, const Tensor& y,
+                             DropoutSite site) const {
+    if (!context.training || dropout_ == 0.0f) {
+      return layer.forward(context.parameters, x, residual, y, context.stream);
+    }
+    layer.forward(context.parameters, x, y, context.stream);
+    drop(context.batch, context.rng, site, y, y, context.stream);
+    add(residual, y, y, context.stream);
   }
 
   /// The gradient in front of the dropout: `dy` itself when nothing is dropped.

@@ -1,7 +1,6 @@
 #include "models/layers.h"
 
-#include "kernels/layer_norm.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 
 namespace sherd {
 namespace {
@@ -58,8 +57,13 @@ LinearLayer::LinearLayer(const LinearSpec& spec, std::vector<ParameterSpec>& par
 
 void LinearLayer::forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
                           Stream& stream) const {
-  const Tensor bias = has_bias_ ? parameters[weight_ + 1] : Tensor{};
-  linear_forward(as_rows(x), parameters[weight_], bias, as_rows(y), layout_, stream);
+  linear_forward(as_rows(x), parameters[weight_], bias_of(parameters), as_rows(y), layout_, stream);
+}
+
+void LinearLayer::forward(std::span<const Tensor> parameters, const Tensor& x,
+                          const Tensor& residual, const Tensor& y, Stream& stream) const {
+  linear_forward(as_rows(x), parameters[weight_], bias_of(parameters), as_rows(residual),
+                 as_rows(y), layout_, stream);
 }
 
 void LinearLayer::backward_parameters(const BackwardContext& context, const Tensor& x,
@@ -108,15 +112,16 @@ void NormLayer::forward(std::span<const Tensor> parameters, const Tensor& x, con
 }
 
 void NormLayer::backward(const BackwardContext& context, const Tensor& dy, const Tensor& x,
-                         const NormStatistics& statistics, const Tensor& dx,
-                         Accumulate accumulate) const {
+                         const NormStatistics& statistics, const Tensor& residual,
+                         const Tensor& dx) const {
+  const Tensor around = residual.defined() ? as_rows(residual) : Tensor{};
   if (kind_ == NormKind::rms) {
-    rms_norm_backward(as_rows(dy), as_rows(x), context.parameters[weight_], statistics.rstd,
-                      as_rows(dx), accumulate, context.gradients[weight_],
-                      context.accumulate[weight_], context.stream);
+    rms_norm_backward(as_rows(dy), as_rows(x), context.parameters[weight_], statistics.rstd, around,
+                      as_rows(dx), context.gradients[weight_], context.accumulate[weight_],
+                      context.stream);
   } else {
     layer_norm_backward(as_rows(dy), as_rows(x), context.parameters[weight_], statistics.mean,
-                        statistics.rstd, as_rows(dx), accumulate, context.gradients[weight_],
+                        statistics.rstd, around, as_rows(dx), context.gradients[weight_],
                         context.gradients[weight_ + 1], context.accumulate[weight_],
                         context.stream);
   }

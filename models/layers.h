@@ -40,12 +40,19 @@ class LinearLayer {
 
   void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
                Stream& stream) const;
+  /// y = residual + the layer's output.
+  void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& residual,
+               const Tensor& y, Stream& stream) const;
   /// The gradients of weight and bias.
   void backward_parameters(const BackwardContext& context, const Tensor& x, const Tensor& dy) const;
   void backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx) const;
   double flops(std::int64_t rows) const;
 
  private:
+  Tensor bias_of(std::span<const Tensor> parameters) const {
+    return has_bias_ ? parameters[weight_ + 1] : Tensor{};
+  }
+
   std::int64_t in_;
   std::int64_t out_;
   WeightLayout layout_;
@@ -71,9 +78,10 @@ class NormLayer {
   NormStatistics statistics(Workspace& workspace, std::int64_t rows) const;
   void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
                const NormStatistics& statistics, Stream& stream) const;
-  /// Adds the gradient of x to `dx`, where the residual path's already is, or overwrites it.
+  /// dx = residual + the gradient of x; `residual` is undefined, or the gradient of the path around
+  /// the norm, and may be dx itself.
   void backward(const BackwardContext& context, const Tensor& dy, const Tensor& x,
-                const NormStatistics& statistics, const Tensor& dx, Accumulate accumulate) const;
+                const NormStatistics& statistics, const Tensor& residual, const Tensor& dx) const;
 
  private:
   NormKind kind_;

@@ -8,8 +8,8 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
-#include "kernels/elementwise.h"
-#include "kernels/rms_norm.h"
+#include "kernels/head_norm.h"
+#include "kernels/norm.h"
 #include "kernels/rope.h"
 #include "models/causal_lm_head.h"
 #include "models/layers.h"
@@ -38,7 +38,7 @@ enum Saved : std::size_t {
   kSavedCountWithHeadNorm
 };
 
-/// The RMS norm of the query or key heads inside a packed qkv tensor.
+/// The RMS norm and rotation of the query or key heads inside a packed qkv tensor.
 class HeadNorm {
  public:
   HeadNorm(const std::string& name, int first_head, int heads, std::int64_t head_dim, float epsilon,
@@ -48,15 +48,15 @@ class HeadNorm {
   }
 
   void forward(const ForwardContext& context, const Tensor& qkv, const Tensor& heads,
-               const Tensor& rstd) const {
+               const Tensor& rstd, const RopeSpec& rope) const {
     head_norm_forward(qkv, first_head_, heads_, context.parameters[weight_], by_token(heads),
-                      flat(rstd), epsilon_, context.stream);
+                      flat(rstd), epsilon_, rope, context.stream);
   }
 
   void backward(const BackwardContext& context, const Tensor& dqkv, const Tensor& heads,
-                const Tensor& rstd) const {
+                const Tensor& rstd, const RopeSpec& rope) const {
     head_norm_backward(dqkv, first_head_, heads_, context.parameters[weight_], by_token(heads),
-                       flat(rstd), context.gradients[weight_], context.accumulate[weight_],
+                       flat(rstd), context.gradients[weight_], context.accumulate[weight_], rope,
                        context.stream);
   }
 
@@ -149,7 +149,8 @@ class LlamaBlock final : public Unit {
   std::string_view name() const override { return name_; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const DType compute = precision.compute;
     Footprint f;
     f.output = {compute, {shape.samples, shape.sequence, d_.hidden}};
     f.saved = saved(shape, compute);
@@ -171,8 +172,7 @@ class LlamaBlock final : public Unit {
   }
 
   void backward(const BackwardContext& context) const override {
-    // The residual paths: input_gradient starts as the output's and each half adds its own part.
-    copy(context.output_gradient, context.input_gradient, context.stream);
+    // input_gradient is between the halves the gradient of what lies between them, kMiddle.
     backward_mlp(context);
     backward_attention(context);
   }
@@ -278,14 +278,14 @@ class LlamaBlock final : public Unit {
     input_norm_.forward(context.parameters, context.input, s.normed, s.statistics, stream);
     qkv_proj_.forward(context.parameters, s.normed, qkv_rows(qkv), stream);
     if (q_norm_) {
-      q_norm_->forward(context, qkv, context.saved[kQueryHeads], context.saved[kQueryRstd]);
-      k_norm_->forward(context, qkv, context.saved[kKeyHeads], context.saved[kKeyRstd]);
+      q_norm_->forward(context, qkv, context.saved[kQueryHeads], context.saved[kQueryRstd], rope_);
+      k_norm_->forward(context, qkv, context.saved[kKeyHeads], context.saved[kKeyRstd], rope_);
+    } else {
+      rope(qkv, 0, d_.heads + d_.kv_heads, rope_, RopeDirection::forward, stream);
     }
-    rope(qkv, 0, d_.heads + d_.kv_heads, rope_, RopeDirection::forward, stream);
     attention_forward(qkv, context.batch.mask, attended, context.saved[kLse], attention_spec(),
                       stream);
-    o_proj_.forward(context.parameters, query_rows(attended), middle, stream);
-    add(context.input, middle, middle, stream);
+    o_proj_.forward(context.parameters, query_rows(attended), context.input, middle, stream);
   }
 
   void forward_mlp(const ForwardContext& context) const {
@@ -297,8 +297,7 @@ class LlamaBlock final : public Unit {
                                  context.stream);
     gate_up_proj_.forward(context.parameters, s.norm.normed, gate_up, context.stream);
     swiglu_forward(gate_up, s.activated, context.stream);
-    down_proj_.forward(context.parameters, s.activated, context.output, context.stream);
-    add(middle, context.output, context.output, context.stream);
+    down_proj_.forward(context.parameters, s.activated, middle, context.output, context.stream);
   }
 
   void backward_mlp(const BackwardContext& context) const {
@@ -319,7 +318,7 @@ class LlamaBlock final : public Unit {
     gate_up_proj_.backward_parameters(context, s.norm.normed, gate_up);
     gate_up_proj_.backward_input(context, gate_up, s.norm.normed);
     post_attention_norm_.backward(context, s.norm.normed, middle, s.norm.statistics,
-                                  context.input_gradient, Accumulate::yes);
+                                  context.output_gradient, context.input_gradient);
   }
 
   void backward_attention(const BackwardContext& context) const {
@@ -333,10 +332,12 @@ class LlamaBlock final : public Unit {
     o_proj_.backward_input(context, context.input_gradient, query_rows(s.dattended));
     attention_backward(s.dattended, context.saved[kQkv], context.batch.mask, attended,
                        context.saved[kLse], s.dqkv, attention_spec(), stream);
-    rope(s.dqkv, 0, d_.heads + d_.kv_heads, rope_, RopeDirection::backward, stream);
     if (q_norm_) {
-      q_norm_->backward(context, s.dqkv, context.saved[kQueryHeads], context.saved[kQueryRstd]);
-      k_norm_->backward(context, s.dqkv, context.saved[kKeyHeads], context.saved[kKeyRstd]);
+      q_norm_->backward(context, s.dqkv, context.saved[kQueryHeads], context.saved[kQueryRstd],
+                        rope_);
+      k_norm_->backward(context, s.dqkv, context.saved[kKeyHeads], context.saved[kKeyRstd], rope_);
+    } else {
+      rope(s.dqkv, 0, d_.heads + d_.kv_heads, rope_, RopeDirection::backward, stream);
     }
 
     input_norm_.forward(context.parameters, context.input, s.norm.normed, s.norm.statistics,
@@ -344,7 +345,7 @@ class LlamaBlock final : public Unit {
     qkv_proj_.backward_parameters(context, s.norm.normed, qkv_rows(s.dqkv));
     qkv_proj_.backward_input(context, qkv_rows(s.dqkv), s.norm.normed);
     input_norm_.backward(context, s.norm.normed, context.input, s.norm.statistics,
-                         context.input_gradient, Accumulate::yes);
+                         context.input_gradient, context.input_gradient);
   }
 
   std::string name_;

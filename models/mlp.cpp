@@ -29,7 +29,8 @@ class MlpLayer final : public Unit {
   std::string_view name() const override { return name_; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const DType compute = precision.compute;
     Workspace workspace;
     scratch(workspace, shape.samples, compute);
     Footprint f;

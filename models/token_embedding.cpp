@@ -31,7 +31,8 @@ class TokenEmbedding final : public Unit {
     return specs;
   }
 
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const DType compute = precision.compute;
     Workspace backward;
     masked_gradient(backward, compute, output_shape(shape));
     Footprint f;

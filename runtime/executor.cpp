@@ -264,7 +264,7 @@ const std::vector<Footprint>& Executor::footprints(const BatchShape& shape) {
   auto& found = footprints_[{shape.samples, shape.sequence}];
   if (found.empty()) {
     for (const auto& unit : model_.units) {
-      found.push_back(unit->footprint(shape, options_.compute));
+      found.push_back(unit->footprint(shape, {options_.compute, gradient_dtype(options_)}));
     }
   }
   return found;
@@ -389,8 +389,7 @@ void Executor::view_gradients(const Node& node) {
       continue;
     }
     const ParameterSlot& slot = buffer(place.buffer).slots[static_cast<std::size_t>(place.slot)];
-    const DType dtype = buckets ? bucket_dtype(options_) : DType::f32;
-    const Tensor flat = region(r, dtype, {buffer(place.buffer).numel});
+    const Tensor flat = region(r, gradient_dtype(options_), {buffer(place.buffer).numel});
     gradients_.push_back(flat.flat(slot.range).view(slot.spec.shape));
   }
   if (!buckets) return;

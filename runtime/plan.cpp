@@ -89,12 +89,13 @@ std::string_view name_of(Lane lane) {
 }
 
 PlanInput plan_input(const Model& model, const ShardLayout& layout, const BatchShape& largest,
-                     DType compute) {
+                     const PlanOptions& options) {
+  const Precision precision{options.compute, gradient_dtype(options)};
   PlanInput input;
   input.layout = &layout;
   for (const auto& unit : model.units) {
     input.unit_names.emplace_back(unit->name());
-    input.footprints.push_back(unit->footprint(largest, compute));
+    input.footprints.push_back(unit->footprint(largest, precision));
   }
   const BatchTensors tensors = batch_tensors(model.sample, largest);
   input.input_bytes = tensors.total_bytes;

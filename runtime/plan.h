@@ -149,7 +149,7 @@ struct BatchTensors {
 BatchTensors batch_tensors(const SampleSpec& sample, const BatchShape& shape);
 
 PlanInput plan_input(const Model& model, const ShardLayout& layout, const BatchShape& largest,
-                     DType compute);
+                     const PlanOptions& options);
 
 /// Makes the plan; throws ArgumentError for options out of range.
 Plan make_plan(const PlanInput& input, const PlanOptions& options);

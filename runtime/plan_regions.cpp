@@ -172,6 +172,9 @@ bool shards_gradients(const PlanOptions& options) { return options.stage >= 2; }
 bool shards_optimizer(const PlanOptions& options) { return options.stage >= 1; }
 bool uses_buckets(const PlanOptions& options) { return options.exact || shards_gradients(options); }
 DType bucket_dtype(const PlanOptions& options) { return options.exact ? DType::f32 : options.wire; }
+DType gradient_dtype(const PlanOptions& options) {
+  return uses_buckets(options) ? bucket_dtype(options) : DType::f32;
+}
 
 bool recomputes(const Plan& plan, int unit) {
   const std::vector<bool>& recompute = plan.options.recompute;

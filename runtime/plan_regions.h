@@ -19,6 +19,8 @@ bool shards_optimizer(const PlanOptions& options);
 /// Whether backward passes write into buckets that are reduced at once, or into resident gradients.
 bool uses_buckets(const PlanOptions& options);
 DType bucket_dtype(const PlanOptions& options);
+/// What backward passes write.
+DType gradient_dtype(const PlanOptions& options);
 
 /// Position of a unit's forward and backward pass in a micro-batch.
 inline int forward_position(int unit) { return unit; }

@@ -55,6 +55,12 @@ struct TensorSpec {
   std::int64_t size_bytes() const { return shape.numel() * size_of(dtype); }
 };
 
+/// What a unit computes in, and what it makes its parameters' gradients in: the same type, or f32.
+struct Precision {
+  DType compute = DType::f32;
+  DType gradient = DType::f32;
+};
+
 /// What a unit keeps and needs for a micro-batch of a given shape.
 struct Footprint {
   TensorSpec output;              ///< handed to the next unit; the last unit leaves it rank 0
@@ -124,7 +130,7 @@ class Unit {
 
   virtual std::string_view name() const = 0;
   virtual std::vector<ParameterSpec> parameters() const = 0;
-  virtual Footprint footprint(const BatchShape& shape, DType compute) const = 0;
+  virtual Footprint footprint(const BatchShape& shape, const Precision& precision) const = 0;
   virtual void forward(const ForwardContext& context) const = 0;
   virtual void backward(const BackwardContext& context) const = 0;
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is

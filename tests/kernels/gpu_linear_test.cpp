@@ -108,6 +108,30 @@ TEST_CASE("on a GPU linear forward agrees with the oracle and the CPU", "[gpu]")
   });
 }
 
+TEST_CASE("on a GPU linear forward adds a residual, also in its own place", "[gpu]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const bool with_bias = GENERATE(true, false);
+  const bool in_place = GENERATE(true, false);
+  CAPTURE(name_of(dtype), with_bias, in_place);
+  for_each_size(dtype, [&](Gpu& gpu, LinearSize size, std::int64_t shift) {
+    Layer layer(dtype, size);
+    const Values bias = with_bias ? layer.bias.values() : Values();
+    const Values product = oracle::linear(layer.x.values(), layer.w.values(), bias, size);
+    TestTensor residual = layer.random.tensor(dtype, {size.rows, size.out});
+    const Values want = sum(product, residual.values());
+    TestTensor& y = in_place ? residual : layer.y;
+    gpu.run([&](Stream& stream, Gpu::Twins& on) {
+      const Tensor bias_there = with_bias ? on(layer.bias, shift) : Tensor();
+      linear_forward(on(layer.x, shift), on(layer.w, shift), bias_there, on(residual, shift),
+                     on(y, shift), size.layout, stream);
+    });
+    Tolerance allowed = adding(dtype, size.in, product);
+    // A bias that the library does not take is added to the residual first: at most 2 is rounded.
+    if (with_bias && dtype != DType::f32) allowed.roundings += 2 * rounding_of(dtype) / 0x1p-24;
+    check_close(y.values(), want, allowed);
+  });
+}
+
 TEST_CASE("on a GPU linear backward for the input agrees with the oracle and accumulates",
           "[gpu]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);

@@ -1,15 +1,14 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include "kernels/layer_norm.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 #include "tests/kernels/gpu_test_tensor.h"
+#include "tests/kernels/head_norm_case.h"
 #include "tests/kernels/oracle.h"
 #include "tests/kernels/test_tensor.h"
 
 using namespace sherd;
 using namespace sherd::test;
-using oracle::at;
 
 namespace {
 
@@ -33,6 +32,7 @@ struct Norm {
         weight(random.tensor(type, {width})),
         bias(random.tensor(type, {width})),
         dy(random.tensor(type, {rows, width})),
+        residual(type, {rows, width}),
         y(type, {rows, width}),
         dx(type, {rows, width}),
         mean(DType::f32, {rows}),
@@ -42,10 +42,10 @@ struct Norm {
         accumulate(add),
         before{oracle::zeros(rows * width), oracle::zeros(width), oracle::zeros(width)} {
     if (!add) return;
-    dx.assign(random.values(rows * width));
+    residual.assign(random.values(rows * width));
     dweight.assign(random.values(width));
     dbias.assign(random.values(width));
-    before = {dx.values(), dweight.values(), dbias.values()};
+    before = {residual.values(), dweight.values(), dbias.values()};
   }
 
   Tolerance tolerance(DType type) const { return {type, 40, width < 3 ? 1e3 : 8.0}; }
@@ -61,52 +61,9 @@ struct Norm {
   Random random;
   DType dtype, sum_dtype;
   std::int64_t rows, width;
-  TestTensor x, weight, bias, dy, y, dx, mean, rstd, dweight, dbias;
+  TestTensor x, weight, bias, dy, residual, y, dx, mean, rstd, dweight, dbias;
   bool accumulate;
   oracle::NormGradient before;
-};
-
-/// Heads [first, first + heads) of a packed [tokens, slots, width].
-struct Heads {
-  std::int64_t tokens, slots, width, first, heads;
-
-  std::int64_t rows() const { return tokens * heads; }
-  std::int64_t offset(std::int64_t i) const {
-    const std::int64_t row = i / width;
-    return ((row / heads) * slots + first + row % heads) * width + i % width;
-  }
-  Values take(const Values& all) const {
-    Values some = oracle::zeros(rows() * width);
-    for (std::int64_t i = 0; i < rows() * width; ++i) at(some, i) = at(all, offset(i));
-    return some;
-  }
-  Values put(const Values& some, Values all) const {
-    for (std::int64_t i = 0; i < rows() * width; ++i) at(all, offset(i)) = at(some, i);
-    return all;
-  }
-};
-
-struct HeadNorm {
-  HeadNorm(DType type, DType sum_type, const Heads& h, bool add)
-      : p(h),
-        qkv(random.tensor(type, {1, p.tokens, p.slots, p.width})),
-        dqkv(random.tensor(type, {1, p.tokens, p.slots, p.width})),
-        weight(random.tensor(type, {p.width})),
-        saved(type, {p.tokens, p.heads, p.width}),
-        rstd(DType::f32, {p.rows()}),
-        dweight(sum_type, {p.width}),
-        accumulate(add),
-        before(oracle::zeros(p.width)) {
-    if (!add) return;
-    dweight.assign(random.values(p.width));
-    before = dweight.values();
-  }
-
-  Random random;
-  Heads p;
-  TestTensor qkv, dqkv, weight, saved, rstd, dweight;
-  bool accumulate;
-  Values before;
 };
 
 }  // namespace
@@ -131,9 +88,9 @@ TEST_CASE("on a GPU layer norm agrees with the oracle as on the CPU", "[gpu]") {
     const auto body = [](Norm& c, Stream& stream, auto&& on) {
       layer_norm_forward(on(c.x), on(c.weight), on(c.bias), on(c.y), on(c.mean), on(c.rstd),
                          kEpsilon, stream);
-      layer_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.mean), on(c.rstd), on(c.dx),
-                          Accumulate{c.accumulate}, on(c.dweight), on(c.dbias),
-                          Accumulate{c.accumulate}, stream);
+      layer_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.mean), on(c.rstd),
+                          c.accumulate ? on(c.residual) : Tensor(), on(c.dx), on(c.dweight),
+                          on(c.dbias), Accumulate{c.accumulate}, stream);
     };
     OnBoth<Norm>(gpu, start, body, shift).each([&](const Norm& c) {
       check_close(c.y.values(), want.y, c.tolerance(dtype));
@@ -162,8 +119,9 @@ TEST_CASE("on a GPU RMS norm agrees with the oracle as on the CPU", "[gpu]") {
     gpu.lend_scratch(rms_norm_backward_scratch_bytes(size.rows, size.width));
     const auto body = [](Norm& c, Stream& stream, auto&& on) {
       rms_norm_forward(on(c.x), on(c.weight), on(c.y), on(c.rstd), kEpsilon, stream);
-      rms_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.rstd), on(c.dx),
-                        Accumulate{c.accumulate}, on(c.dweight), Accumulate{c.accumulate}, stream);
+      rms_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.rstd),
+                        c.accumulate ? on(c.residual) : Tensor(), on(c.dx), on(c.dweight),
+                        Accumulate{c.accumulate}, stream);
     };
     OnBoth<Norm>(gpu, start, body, shift).each([&](const Norm& c) {
       check_close(c.y.values(), want.y, c.tolerance(dtype));
@@ -191,30 +149,33 @@ TEST_CASE("on a GPU norms of an outlying mean keep their precision", "[gpu]") {
 TEST_CASE("on a GPU norms have the same bits in place, forward and backward", "[gpu]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16);
   const bool centred = GENERATE(true, false);
-  const Size size = GENERATE(Size{9, 70}, Size{5, 2048});
+  const bool onto_residual = GENERATE(true, false);
+  const Size size = GENERATE(Size{9, 70}, Size{5, 2048}, Size{3, 40000});
   Norm apart(dtype, DType::f32, size, false);
+  apart.residual.assign(apart.random.values(size.rows * size.width));
   Norm in_place = apart;
   Gpu gpu;
   for (Norm* c : {&apart, &in_place}) {
     TestTensor x = c->x;
     TestTensor& y = c == &apart ? c->y : c->x;
-    TestTensor& dx = c == &apart ? c->dx : c->dy;
+    TestTensor& place = onto_residual ? c->residual : c->dy;
+    TestTensor& dx = c == &apart ? c->dx : place;
     gpu.run([&](Stream& stream, Gpu::Twins& on) {
       const auto no = Accumulate::no;
       if (centred) {
         layer_norm_forward(on(c->x), on(c->weight), on(c->bias), on(y), on(c->mean), on(c->rstd),
                            kEpsilon, stream);
-        layer_norm_backward(on(c->dy), on(x), on(c->weight), on(c->mean), on(c->rstd), on(dx), no,
-                            on(c->dweight), on(c->dbias), no, stream);
+        layer_norm_backward(on(c->dy), on(x), on(c->weight), on(c->mean), on(c->rstd),
+                            on(c->residual), on(dx), on(c->dweight), on(c->dbias), no, stream);
       } else {
         rms_norm_forward(on(c->x), on(c->weight), on(y), on(c->rstd), kEpsilon, stream);
-        rms_norm_backward(on(c->dy), on(x), on(c->weight), on(c->rstd), on(dx), no, on(c->dweight),
-                          no, stream);
+        rms_norm_backward(on(c->dy), on(x), on(c->weight), on(c->rstd), on(c->residual), on(dx),
+                          on(c->dweight), no, stream);
       }
     });
   }
   CHECK(in_place.x.bytes() == apart.y.bytes());
-  CHECK(in_place.dy.bytes() == apart.dx.bytes());
+  CHECK((onto_residual ? in_place.residual : in_place.dy).bytes() == apart.dx.bytes());
   CHECK(in_place.dweight.bytes() == apart.dweight.bytes());
 }
 
@@ -223,41 +184,25 @@ TEST_CASE("on a GPU head norm agrees with the oracle and leaves other heads alon
   const DType sum_dtype = GENERATE_COPY(dtype, DType::f32);
   const bool add = GENERATE(false, true);
   const std::int64_t shift = GENERATE(0, 1);
-  const auto p = GENERATE(Heads{0, 5, 8, 1, 3}, Heads{1, 1, 1, 0, 1}, Heads{14, 7, 33, 4, 2},
-                          Heads{14, 7, 16, 2, 0}, Heads{6, 4, 128, 0, 4}, Heads{900, 6, 128, 1, 3},
-                          Heads{20, 3, 1024, 1, 2});
-  const HeadNorm start(dtype, sum_dtype, p, add);
-  const Values x = p.take(start.qkv.values()), dy = p.take(start.dqkv.values());
-  const Values w = start.weight.values();
-  const oracle::Norm norm = oracle::rms_norm(x, w, p.rows(), p.width, kEpsilon);
-  const oracle::NormGradient gradient =
-      oracle::norm_gradient(dy, x, w, norm, p.rows(), p.width, false);
+  // More positions than blocks, more blocks than positions, one sample and many.
+  const auto p =
+      GENERATE(Heads{1, 0, 5, 8, 1, 3}, Heads{1, 1, 1, 2, 0, 1}, Heads{2, 7, 7, 34, 4, 2},
+               Heads{2, 7, 7, 16, 2, 0}, Heads{3, 2, 4, 128, 0, 4}, Heads{1, 900, 6, 128, 1, 3},
+               Heads{200, 3, 4, 64, 1, 2}, Heads{2, 10, 3, 1024, 1, 2}, Heads{1, 3, 2, 8192, 0, 2});
+  const HeadNormCase start(dtype, sum_dtype, p, add);
+  const HeadNormWant want(start);
   Gpu gpu;
   gpu.lend_scratch(head_norm_backward_scratch_bytes(p.rows(), p.width));
-  const auto body = [](HeadNorm& c, Stream& stream, auto&& on) {
-    const auto first = static_cast<int>(c.p.first), heads = static_cast<int>(c.p.heads);
-    head_norm_forward(on(c.qkv), first, heads, on(c.weight), on(c.saved), on(c.rstd), kEpsilon,
-                      stream);
-    head_norm_backward(on(c.dqkv), first, heads, on(c.weight), on(c.saved), on(c.rstd),
-                       on(c.dweight), Accumulate{c.accumulate}, stream);
-  };
-  const double magnitude = p.width == 1 ? 1e3 : 8.0;
-  OnBoth<HeadNorm>(gpu, start, body, shift).each([&](const HeadNorm& c) {
-    check_close(c.qkv.values(), p.put(norm.y, start.qkv.values()), {dtype, 40, magnitude});
-    CHECK(c.saved.values() == x);
-    check_close(c.rstd.values(), norm.rstd, {DType::f32, 8, magnitude});
-    check_close(c.dqkv.values(), p.put(gradient.dx, start.dqkv.values()), {dtype, 40, magnitude});
-    const double sums = 40 + static_cast<double>(p.rows()) / 8;
-    check_close(c.dweight.values(), sum(c.before, gradient.dweight), {sum_dtype, sums, magnitude});
-  });
+  const auto body = [](HeadNormCase& c, Stream& stream, auto&& on) { c.enqueue(stream, on); };
+  OnBoth<HeadNormCase>(gpu, start, body, shift).each([&](const HeadNormCase& c) { want.check(c); });
 }
 
 TEST_CASE("on a GPU norms need the scratch that they ask for", "[gpu]") {
   Norm c(DType::f32, DType::f32, {40, 64}, false);
   Gpu gpu;
   const auto backward = [&](Stream& stream, Gpu::Twins& on) {
-    rms_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.rstd), on(c.dx), Accumulate::no,
-                      on(c.dweight), Accumulate::no, stream);
+    rms_norm_backward(on(c.dy), on(c.x), on(c.weight), on(c.rstd), {}, on(c.dx), on(c.dweight),
+                      Accumulate::no, stream);
   };
   gpu.lend_scratch(rms_norm_backward_scratch_bytes(40, 64) - 1);
   CHECK_THROWS_AS(gpu.run(backward), ArgumentError);

@@ -10,10 +10,10 @@
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fixed_point.h"
-#include "kernels/layer_norm.h"
+#include "kernels/head_norm.h"
 #include "kernels/linear.h"
 #include "kernels/non_finite.h"
-#include "kernels/rms_norm.h"
+#include "kernels/norm.h"
 #include "kernels/rope.h"
 #include "tests/kernels/gpu_graph.h"
 #include "tests/kernels/gpu_test_tensor.h"
@@ -63,10 +63,10 @@ struct Step {
     position_forward(on(positions), on(x), stream);
     layer_norm_forward(on(x), on(weight), on(bias), on(y), on(mean), on(rstd).flat({0, kRows}),
                        1e-5f, stream);
-    layer_norm_backward(on(y), on(x), on(weight), on(mean), on(rstd).flat({0, kRows}), on(dx), no,
+    layer_norm_backward(on(y), on(x), on(weight), on(mean), on(rstd).flat({0, kRows}), {}, on(dx),
                         on(dweight), on(dbias), no, stream);
     rope(heads, 0, kHeads, {}, RopeDirection::forward, stream);
-    head_norm_forward(heads, 0, kHeads, on(head_weight), on(saved), on(rstd), 1e-5f, stream);
+    head_norm_forward(heads, 0, kHeads, on(head_weight), on(saved), on(rstd), 1e-5f, {}, stream);
     swiglu_forward(on(y), on(half), stream);
     activation_forward(on(half), on(half), Activation::gelu_tanh, stream);
     swiglu_backward(on(half), on(y), on(y), stream);
@@ -75,8 +75,8 @@ struct Step {
     rms_norm_forward(on(x), on(weight), on(y), on(rstd).flat({0, kRows}), 1e-5f, stream);
     cross_entropy_forward_backward(on(y).view({kRows, kWidth}), on(labels), on(losses), on(scale),
                                    stream);
-    rms_norm_backward(on(y), on(x), on(weight), on(rstd).flat({0, kRows}), on(y), no, on(dweight),
-                      yes, stream);
+    rms_norm_backward(on(y), on(x), on(weight), on(rstd).flat({0, kRows}), on(dx), on(y),
+                      on(dweight), yes, stream);
     bias_backward(on(y), on(dbias), yes, stream);
     position_backward(on(y), on(dpositions), no, stream);
     embedding_backward(on(tokens), on(y).view({kRows, kWidth}), on(dtable), no, stream);

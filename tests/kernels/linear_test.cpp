@@ -67,6 +67,24 @@ TEST_CASE("linear forward agrees with the oracle") {
   check_close(layer.y.values(), want, product_tolerance(dtype, size.in));
 }
 
+TEST_CASE("linear forward adds a residual, also in its own place") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const bool with_bias = GENERATE(true, false);
+  const bool in_place = GENERATE(true, false);
+  const LinearSize size = any_size();
+  Layer layer(dtype, size);
+  const Tensor bias = with_bias ? Tensor(layer.bias) : Tensor();
+  TestTensor residual = layer.random.tensor(dtype, {size.rows, size.out});
+  const Values want = sum(oracle::linear(layer.x.values(), layer.w.values(),
+                                         with_bias ? layer.bias.values() : Values(), size),
+                          residual.values());
+  TestTensor& y = in_place ? residual : layer.y;
+  run([&](Stream& stream) {
+    linear_forward(layer.x, layer.w, bias, residual, y, size.layout, stream);
+  });
+  check_close(y.values(), want, product_tolerance(dtype, size.in));
+}
+
 TEST_CASE("linear backward for the input agrees with the oracle and accumulates") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool add = GENERATE(false, true);
@@ -151,11 +169,13 @@ TEST_CASE("linear layers give the same bits for any number of threads") {
     std::vector<TestTensor> out{{dtype, {size.rows, size.out}},
                                 {dtype, {size.rows, size.in}},
                                 {dtype, {size.out, size.in}},
-                                {dtype, {size.out}}};
+                                {dtype, {size.out}},
+                                {dtype, {size.rows, size.out}}};
     linear_forward(layer.x, layer.w, layer.bias, out[0], size.layout, stream);
     linear_backward_input(layer.dy, layer.w, out[1], size.layout, Accumulate::no, stream);
     linear_backward_weight(layer.x, layer.dy, out[2], size.layout, Accumulate::no, stream);
     bias_backward(layer.dy, out[3], Accumulate::no, stream);
+    linear_forward(layer.x, layer.w, layer.bias, layer.dy, out[4], size.layout, stream);
     return out;
   });
 }
@@ -181,6 +201,8 @@ TEST_CASE("linear layers refuse operands that do not fit") {
                          MessageMatches(ContainsSubstring("bias is f32 [3], expected f32 [4]")));
     CHECK_THROWS_MATCHES(linear_forward(x, w, {}, short_y, out_in, stream), ArgumentError,
                          MessageMatches(ContainsSubstring("expected f32 of 2 rows of 4")));
+    CHECK_THROWS_MATCHES(linear_forward(x, w, {}, short_y, y, out_in, stream), ArgumentError,
+                         MessageMatches(ContainsSubstring("residual is f32 [1, 4]")));
     CHECK_THROWS_MATCHES(linear_forward({}, w, {}, y, out_in, stream), ArgumentError,
                          MessageMatches(ContainsSubstring("x is undefined")));
     CHECK_THROWS_AS(linear_backward_input(y, w, short_y, out_in, Accumulate::no, stream),

@@ -39,25 +39,31 @@ HostBatch rows_of_large_vocabulary(std::int64_t samples, std::uint64_t seed) {
 }
 
 TEST_CASE("Chunks of logits stay within the limit, but have rows enough for a product") {
-  CHECK(logits_chunk_rows(1000, 256, DType::f32) == 1000);
-  CHECK(logits_chunk_rows(1'000'000, 256, DType::f32) == kLogitsChunkBytes / 1024);
-  CHECK(logits_chunk_rows(1'000'000, 256, DType::bf16) == kLogitsChunkBytes / 512);
-  CHECK(logits_chunk_rows(1'000'000, 1 << 20, DType::f32) == kLogitsChunkMinRows);
-  CHECK(logits_chunk_rows(0, 256, DType::f32) == 0);
+  CHECK(logits_chunk_rows(1000, 256, 8, DType::f32) == 1000);
+  CHECK(logits_chunk_rows(1'000'000, 256, 8, DType::f32) == kLogitsChunkBytes / 1024);
+  CHECK(logits_chunk_rows(1'000'000, 256, 8, DType::bf16) == kLogitsChunkBytes / 512);
+  CHECK(logits_chunk_rows(1'000'000, 1 << 20, 8, DType::f32) == kLogitsChunkMinRows);
+  CHECK(logits_chunk_rows(1'000'000, 1 << 20, 1536, DType::bf16) == 1536);
+  CHECK(logits_chunk_rows(0, 256, 8, DType::f32) == 0);
 }
 
-TEST_CASE("A head's footprint holds one chunk of logits, and all rows for 16-bit gradients") {
+TEST_CASE("A head's footprint holds a chunk of logits, and for 16-bit gradients f32 sums or all") {
   const Model model = embedding_and_head(NormKind::rms, true);
   const Unit& head = *model.units.back();
   const BatchShape shape{.samples = 16, .sequence = 64};
   constexpr std::int64_t kMargin = 1 << 16;
-  const std::int64_t chunk = kLogitsChunkMinRows * kLargeVocabulary * 4;
-  CHECK(head.footprint(shape, DType::f32).backward_workspace_bytes >= chunk);
-  CHECK(head.footprint(shape, DType::f32).backward_workspace_bytes <= chunk + kMargin);
-  const std::int64_t whole = shape.tokens() * kLargeVocabulary * 2;
-  CHECK(head.footprint(shape, DType::bf16).backward_workspace_bytes >= whole);
-  CHECK(head.footprint(shape, DType::bf16).backward_workspace_bytes <= whole + kMargin);
-  CHECK(head.footprint(shape, DType::bf16).forward_workspace_bytes < whole / 2);
+  const auto check = [&](const BatchShape& of, DType compute, DType gradient, std::int64_t bytes) {
+    const Footprint footprint = head.footprint(of, {compute, gradient});
+    CHECK(footprint.backward_workspace_bytes >= bytes);
+    CHECK(footprint.backward_workspace_bytes <= bytes + kMargin);
+  };
+  const std::int64_t chunk = logits_chunk_rows(1000, kLargeVocabulary, kHidden, DType::bf16);
+  const std::int64_t chunk_bytes = chunk * kLargeVocabulary * 2;
+  check(shape, DType::f32, DType::f32, kLogitsChunkMinRows * kLargeVocabulary * 4);
+  check(shape, DType::bf16, DType::f32, chunk_bytes);
+  check(shape, DType::bf16, DType::bf16, chunk_bytes + kLargeVocabulary * kHidden * 4);
+  const BatchShape just_over{.samples = 2, .sequence = 65};  // 130 rows, where 127 fit
+  check(just_over, DType::bf16, DType::bf16, 130 * kLargeVocabulary * 2);
 }
 
 TEST_CASE("Several chunks of rows give the losses and gradients of one chunk each") {
@@ -87,20 +93,26 @@ TEST_CASE("Several chunks of rows give the losses and gradients of one chunk eac
   CHECK(relative_distance(runner.evaluate(batch), losses) <= 1e-5);
 }
 
-TEST_CASE("A 16-bit gradient of many rows is rounded once") {
+TEST_CASE("16-bit gradients of many rows are rounded once, also when they add up") {
   const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
-  const Model model = embedding_and_head(NormKind::rms, false);
+  const NormKind norm = GENERATE(NormKind::layer, NormKind::rms);
+  const std::int64_t samples = GENERATE(2, 3);  // 100 rows at once; 150 in two chunks
+  CAPTURE(seed, samples);
+  const Model model = embedding_and_head(norm, false);
   UnitRunner narrow(model, DType::bf16, DType::bf16);
   UnitRunner wide(model, DType::bf16, DType::f32);
   narrow.initialize(seed);
   wide.initialize(seed);
-  const HostBatch batch = rows_of_large_vocabulary(3, seed);
-  narrow.train(batch, 1.0f);
-  wide.train(batch, 1.0f);
+  const HostBatch batch = rows_of_large_vocabulary(samples, seed);
   constexpr double kOneRounding = 0x1p-8;
-  CHECK(relative_distance(narrow.gradient("lm_head.weight"), wide.gradient("lm_head.weight")) <=
-        kOneRounding);
+  for (const auto accumulate : {Accumulate::no, Accumulate::yes}) {
+    narrow.train(batch, 1.0f, accumulate);
+    wide.train(batch, 1.0f, accumulate);
+    for (const std::string name : {"lm_head.weight", "norm.weight"}) {
+      CAPTURE(name, accumulate == Accumulate::yes);
+      CHECK(relative_distance(narrow.gradient(name), wide.gradient(name)) <= kOneRounding);
+    }
+  }
 }
 
 }  // namespace

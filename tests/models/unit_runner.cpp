@@ -188,7 +188,7 @@ std::vector<UnitRunner::Activations> UnitRunner::run_forward(const DeviceBatch& 
                                                              const Tensor& logits) {
   std::vector<Activations> activations(model_.units.size());
   for (std::size_t u = 0; u < model_.units.size(); ++u) {
-    const Footprint footprint = model_.units[u]->footprint(batch.view.shape, compute_);
+    const Footprint footprint = model_.units[u]->footprint(batch.view.shape, {compute_, gradient_});
     const TensorSpec& output = footprint.output;
     if (output.shape.rank() > 0) activations[u].output = hold(output.dtype, output.shape);
     for (const TensorSpec& spec : footprint.saved) {
@@ -202,7 +202,7 @@ std::vector<UnitRunner::Activations> UnitRunner::run_forward(const DeviceBatch& 
 void UnitRunner::forward_unit(std::size_t unit, const DeviceBatch& batch, bool training,
                               const std::vector<Activations>& activations, const Tensor& losses,
                               const Tensor& logits) {
-  const Footprint footprint = model_.units[unit]->footprint(batch.view.shape, compute_);
+  const Footprint footprint = model_.units[unit]->footprint(batch.view.shape, {compute_, gradient_});
   const Held workspace = hold(DType::u8, {footprint.forward_workspace_bytes});
   const std::vector<Tensor> parameters = parameters_of(unit);
   std::vector<Tensor> saved;
@@ -284,7 +284,7 @@ void UnitRunner::run_backward(const DeviceBatch& batch, std::vector<Activations>
     }
     std::vector<Tensor> saved;
     for (const Held& held : activations[u].saved) saved.push_back(held.tensor);
-    const Footprint footprint = model_.units[u]->footprint(batch.view.shape, compute_);
+    const Footprint footprint = model_.units[u]->footprint(batch.view.shape, {compute_, gradient_});
     const Held workspace = hold(DType::u8, {footprint.backward_workspace_bytes});
     model_.units[u]->backward({.batch = batch.view,
                                .input = input,

@@ -38,7 +38,7 @@ TEST_CASE("A 70B Llama over 64 ranks is planned and verified in under two second
   options.prefetch = 2;
   options.compute = options.wire = DType::bf16;
   options.recompute.assign(model.units.size(), true);
-  const PlanInput input = plan_input(model, layout, {1, 4096}, DType::bf16);
+  const PlanInput input = plan_input(model, layout, {1, 4096}, options);
   const Plan plan = make_plan(input, options);
   std::int64_t at_rest = 0;
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -29,8 +29,8 @@ class FaultyUnit final : public Unit {
 
   std::string_view name() const override { return inner_->name(); }
   std::vector<ParameterSpec> parameters() const override { return inner_->parameters(); }
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
-    return inner_->footprint(shape, compute);
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    return inner_->footprint(shape, precision);
   }
   void forward(const ForwardContext& context) const override { inner_->forward(context); }
   void backward(const BackwardContext& context) const override {

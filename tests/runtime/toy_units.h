@@ -17,7 +17,8 @@ class DeclaredUnit final : public Unit {
 
   std::string_view name() const override { return name_; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
-  Footprint footprint(const BatchShape& shape, DType compute) const override {
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    const DType compute = precision.compute;
     Footprint footprint;
     footprint.output = {compute, {shape.tokens(), width_}};
     footprint.saved = {{compute, {shape.tokens(), 2 * width_}}, {DType::f32, {shape.tokens()}}};
@@ -68,7 +69,7 @@ inline PlanInput input_of(const Units& units, const ShardLayout& layout, std::in
   input.layout = &layout;
   for (const auto& unit : units) {
     input.unit_names.emplace_back(unit->name());
-    input.footprints.push_back(unit->footprint({samples, 16}, DType::f32));
+    input.footprints.push_back(unit->footprint({samples, 16}, {}));
   }
   input.footprints.back().output = {};
   input.input_bytes = samples * 16 * 4;
