@@ -24,12 +24,17 @@ ncclUniqueId share_id(Communicator& control) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Device device,
-                                                     const std::string& name,
-                                                     const NcclOptions& options) {
+std::unique_ptr<NcclCommunicator> start_nccl(Communicator& control, Device device,
+                                             const std::string& name, const NcclOptions& options) {
   const ncclUniqueId id = share_id(control);
   SHERD_CHECK(cudaSetDevice(device.index));  // kernels are launched by this thread from now on
   return std::make_unique<NcclCommunicator>(control, device, id, name, options);
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Device device,
+                                                     const std::string& name,
+                                                     const NcclOptions& options) {
+  return start_nccl(control, device, name, options);
 }
 
 std::string nccl_version() {

@@ -129,7 +129,8 @@ void NcclCommunicator::settle(ncclResult_t result, const char* call) {
   if (result == ncclInProgress) watch_.wait_until_ready(member_);
 }
 
-std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key, const std::string& name) {
+std::unique_ptr<NcclCommunicator> NcclCommunicator::part(int color, int key,
+                                                         const std::string& name) {
   require(color >= 0, "the color of '{}' can't be negative, got {}", name, color);
   const DeviceGuard guard(device());
   ncclConfig_t config = config_for(name);
@@ -139,7 +140,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key, const 
     settle(ncclCommSplit(member_.comm, color, key, &made, &config), "ncclCommSplit");
     watch_.wait_until_ready(member_);
   }
-  return std::unique_ptr<Communicator>(new NcclCommunicator(*this, made, name));
+  return std::unique_ptr<NcclCommunicator>(new NcclCommunicator(*this, made, name));
 }
 
 /// Bytes, since NCCL knows no 16-bit integers and gathering need not know any type.
@@ -217,7 +218,7 @@ void NcclCommunicator::exchange_and_sum(const Tensor& in, const Tensor& own,
       }
     }
     settle(ncclGroupEnd(), "exchange of shards");
-    sum_in_rank_order(parts, in.dtype(), stride, size_, own.numel(), own.as<float>(), lane);
+    sum_in_rank_order(parts, in.dtype(), stride, size_, own, lane);
   });
 }
 

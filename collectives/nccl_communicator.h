@@ -28,7 +28,11 @@ class NcclCommunicator final : public Communicator {
   /// An operation that others carry out in this communicator's place goes through its watch too.
   NcclWatch::Member& member() { return member_; }
 
-  std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
+  /// What `split` makes.
+  std::unique_ptr<NcclCommunicator> part(int color, int key, const std::string& name);
+  std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
+    return part(color, key, name);
+  }
   void all_gather(const Tensor& own, const Tensor& out, std::span<const Shard> ranges,
                   Stream& stream) override;
   void reduce_scatter(const Tensor& in, const Tensor& own, std::span<const Shard> ranges,
@@ -63,5 +67,9 @@ class NcclCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
 };
+
+/// make_nccl_communicator, for those who build on it.
+std::unique_ptr<NcclCommunicator> start_nccl(Communicator& control, Device device,
+                                             const std::string& name, const NcclOptions& options);
 
 }  // namespace sherd

@@ -77,6 +77,7 @@ class NcclWatch final : public StreamWatch {
   /// From any thread: fails the root here, and tells the other ranks.
   void abandon(const std::string& reason) noexcept;
 
+  double timeout_seconds() const { return options_.timeout_seconds; }
   /// In host memory that kernels can read: not 0 once the root has failed.
   const std::uint32_t* failed_word() const { return words_; }
 

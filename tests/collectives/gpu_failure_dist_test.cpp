@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "collectives/gpu.h"
 #include "collectives/nccl.h"
 #include "core/backend.h"
 #include "tests/collectives/suite.h"
@@ -111,6 +112,68 @@ TEST_CASE("a host that does not notice a failure is told in another way", "[gpu]
     }
     CHECK(told);
     CHECK_THROWS_AS(lane.stream->synchronize(), CommunicationError);
+  }
+  meet_all_ranks();
+}
+
+TEST_CASE("a GPU that waits for its peers in vain is let go", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto world = make_gpu_communicator(
+      *control, own_gpu(), "train",
+      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  if (world->size() == 1) return;
+  const auto other = world->split(0, world->rank(), "other");
+  const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
+  const Buffer shared(world->memory(), 4096);
+  const Tensor whole = shared.tensor(DType::f32, {1024});
+  Lane lane;
+  // Rank 1 comes to the gathering only after a reduction to which nobody else comes.
+  if (world->rank() == 1) other->all_reduce(lane.x, ReduceOp::sum, *lane.stream);
+  world->all_gather(whole.flat({0, 0}), whole, ranges, *lane.stream);
+  const std::string message = failure_of([&] { lane.stream->synchronize(); });
+  CHECK_THAT(message, ContainsSubstring("'train', operation 1, all_gather"));
+  lane.buffer = Buffer();  // waits until every kernel has left the GPU
+  meet_all_ranks();
+}
+
+TEST_CASE("a host that does not enqueue a peer copy is named", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto world = make_gpu_communicator(
+      *control, own_gpu(), "train",
+      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
+  const Buffer shared(world->memory(), 4096);
+  const Tensor whole = shared.tensor(DType::f32, {1024});
+  Lane lane;
+  if (world->size() > 1 && world->rank() == 0) {
+    const std::string message = failure_of([&] {
+      world->all_gather(whole.flat({0, 0}), whole, ranges, *lane.stream);
+    });
+    CHECK_THAT(message, ContainsSubstring("'train', operation 1 between peers: rank 1 has not"));
+  }
+  meet_all_ranks();
+}
+
+TEST_CASE("ranks that enqueue different peer copies learn of both", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto world = make_gpu_communicator(
+      *control, own_gpu(), "train",
+      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  if (world->size() == 1) return;
+  const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
+  const Buffer shared(world->memory(), 4096);
+  const Tensor whole = shared.tensor(DType::f32, {1024});
+  Lane lane;
+  const std::string message = failure_of([&] {
+    if (world->rank() == 0) {
+      world->all_gather(whole.flat({0, 0}), whole, ranges, *lane.stream);
+    } else {
+      world->reduce_scatter(whole, whole.flat({0, 0}), ranges, *lane.stream);
+    }
+  });
+  if (world->rank() < 2) {
+    CHECK_THAT(message, ContainsSubstring("runs all_gather"));
+    CHECK_THAT(message, ContainsSubstring("runs reduce_scatter"));
   }
   meet_all_ranks();
 }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "core/cpu_stream.h"
+
+namespace sherd {
+
+/// What each rank passed, by rank. Collective over a communicator of hosts, and waits for it.
+template <class T>
+std::vector<T> gather_values(Communicator& control, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  std::vector<T> values(static_cast<std::size_t>(control.size()));
+  const auto own = static_cast<std::size_t>(control.rank());
+  values[own] = mine;
+  std::vector<Shard> ranges;
+  for (std::int64_t r = 0; r < control.size(); ++r) ranges.push_back({r * kBytes, kBytes});
+  const Tensor all(values.data(), DType::u8, {kBytes * control.size()});
+  CpuStream stream("exchange");
+  control.all_gather(all.flat(ranges[own]), all, ranges, stream);
+  stream.synchronize();
+  return values;
+}
+
+}  // namespace sherd

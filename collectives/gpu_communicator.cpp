@@ -1,0 +1,159 @@
+#include "collectives/gpu_communicator.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "collectives/arguments.h"
+#include "collectives/control_exchange.h"
+#include "collectives/transport_times.h"
+#include "core/error.h"
+
+namespace sherd {
+namespace {
+
+using HostId = std::array<char, 256>;
+
+/// What this boot of this machine is called.
+HostId host_id() {
+  std::string text;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  HostId id{};
+  check_posix(gethostname(id.data(), id.size() / 2), "gethostname");
+  std::strncat(id.data(), text.c_str(), id.size() / 2 - 1);
+  return id;
+}
+
+bool is_one_host(Communicator& control) {
+  const std::vector<HostId> all = gather_values(control, host_id());
+  for (const HostId& id : all) {
+    if (id != all[0]) return false;
+  }
+  return true;
+}
+
+/// The smallest size from which on peer copies were faster at every size.
+std::int64_t find_threshold(const std::vector<TransportTime>& times, bool gather) {
+  std::int64_t bytes = PeerThresholds::kNever;
+  for (std::size_t i = times.size(); i-- > 0;) {
+    if (times[i].gather != gather) continue;
+    if (times[i].peer_ms >= times[i].nccl_ms) break;
+    bytes = times[i].bytes;
+  }
+  return bytes;
+}
+
+std::int64_t bytes_of(DType dtype, std::span<const Shard> ranges) {
+  std::int64_t numel = 0;
+  for (const Shard& range : ranges) numel += range.numel;
+  return numel * size_of(dtype);
+}
+
+std::string from_text(const char* what, std::int64_t bytes) {
+  constexpr std::int64_t kKiB = 1024;
+  if (bytes == PeerThresholds::kNever) return fmt::format("no {}", what);
+  return fmt::format("{} from {} KiB", what, bytes / kKiB);
+}
+
+}  // namespace
+
+GpuCommunicator::GpuCommunicator(Communicator& control, std::unique_ptr<NcclCommunicator> nccl,
+                                 GpuTransport transport)
+    : nccl_(std::move(nccl)), control_(control) {
+  if (transport == GpuTransport::nccl) {
+    why_no_peers_ = "as asked for";
+  } else if (size() == 1) {
+    why_no_peers_ = "one rank";
+  } else if (size() > kMostPeers) {
+    why_no_peers_ = fmt::format("more than {} ranks", kMostPeers);
+  } else if (!is_one_host(control)) {
+    why_no_peers_ = "several hosts";
+  } else {
+    open_peers(transport);
+  }
+  require(peers_ != nullptr || transport != GpuTransport::peer || size() == 1,
+          "communicator '{}' can't copy between peers: {}", nccl_->member().name, why_no_peers_);
+}
+
+void GpuCommunicator::open_peers(GpuTransport transport) {
+  try {
+    owned_peers_ = std::make_unique<PeerRoot>(control_, device());
+    group_ = std::make_unique<PeerGroup>(*owned_peers_, control_, *nccl_);
+  } catch (const ApiError& error) {  // on all ranks alike
+    owned_peers_ = nullptr;
+    why_no_peers_ = error.what();
+    return;
+  }
+  peers_ = owned_peers_.get();
+  thresholds_ = {0, 0};
+  if (transport == GpuTransport::peer) return;
+  times_ = time_transports(control_, *nccl_);
+  thresholds_ = {find_threshold(times_, true), find_threshold(times_, false)};
+}
+
+GpuCommunicator::GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl,
+                                 std::unique_ptr<Communicator> control)
+    : nccl_(std::move(nccl)),
+      owned_control_(std::move(control)),
+      control_(owned_control_ != nullptr ? *owned_control_ : whole.control_),
+      peers_(whole.peers_),
+      why_no_peers_(whole.why_no_peers_),
+      thresholds_(whole.thresholds_) {
+  if (peers_ != nullptr && size() > 1) {
+    group_ = std::make_unique<PeerGroup>(*peers_, control_, *nccl_);
+  }
+}
+
+std::string GpuCommunicator::description() const {
+  if (peers_ == nullptr) {
+    return fmt::format("{}, no peer copies: {}", nccl_->description(), why_no_peers_);
+  }
+  return fmt::format("{}, peer copies: {}, {}", nccl_->description(),
+                     from_text("gathers", thresholds_.gather_bytes),
+                     from_text("reductions", thresholds_.reduce_bytes));
+}
+
+Memory& GpuCommunicator::memory() {
+  return peers_ != nullptr ? static_cast<Memory&>(peers_->memory) : nccl_->memory();
+}
+
+std::unique_ptr<Communicator> GpuCommunicator::split(int color, int key, const std::string& name) {
+  std::unique_ptr<NcclCommunicator> part = nccl_->part(color, key, name);
+  std::unique_ptr<Communicator> control;
+  if (peers_ != nullptr) control = control_.split(color, key, name);
+  return std::unique_ptr<Communicator>(
+      new GpuCommunicator(*this, std::move(part), std::move(control)));
+}
+
+void GpuCommunicator::all_gather(const Tensor& own, const Tensor& out,
+                                 std::span<const Shard> ranges, Stream& stream) {
+  check_all_gather(*this, own, out, ranges);
+  const bool large = bytes_of(out.dtype(), ranges) >= thresholds_.gather_bytes;
+  if (group_ != nullptr && large && group_->all_gather(own, out, ranges, stream)) return;
+  nccl_->all_gather(own, out, ranges, stream);
+}
+
+void GpuCommunicator::reduce_scatter(const Tensor& in, const Tensor& own,
+                                     std::span<const Shard> ranges, Stream& stream) {
+  check_reduce_scatter(*this, in, own, ranges);
+  const bool large = bytes_of(in.dtype(), ranges) >= thresholds_.reduce_bytes;
+  if (group_ != nullptr && large && group_->reduce_scatter(in, own, ranges, stream)) return;
+  nccl_->reduce_scatter(in, own, ranges, stream);
+}
+
+std::unique_ptr<Communicator> make_gpu_communicator(Communicator& control, Device device,
+                                                    const std::string& name,
+                                                    const GpuOptions& options) {
+  return std::make_unique<GpuCommunicator>(control, start_nccl(control, device, name, options.nccl),
+                                           options.transport);
+}
+
+std::vector<TransportTime> measured_transports(const Communicator& communicator) {
+  const auto* gpus = dynamic_cast<const GpuCommunicator*>(&communicator);
+  return gpus == nullptr ? std::vector<TransportTime>() : gpus->times();
+}
+
+}  // namespace sherd
