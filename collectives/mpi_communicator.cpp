@@ -103,17 +103,30 @@ MpiCommunicator::Turn::Turn(MpiCommunicator& communicator) : busy_(communicator.
           communicator.name_);
 }
 
-bool MpiCommunicator::is_unwinding() const { return std::uncaught_exceptions() > exceptions_; }
+void MpiCommunicator::abandon_if_unwinding() noexcept {
+  if (std::uncaught_exceptions() > exceptions_) abandon("an exception ended its work");
+}
+
+void MpiCommunicator::check_peers() {
+  require_usable();
+  const std::optional<PeerFailure> failure = find_failed_peer();
+  if (!failure) return;
+  abandon(fmt::format("rank {} failed: {}", failure->rank, failure->reason));
+  throw_peer_failed(failure->rank, failure->reason);
+}
 
 void MpiCommunicator::require_usable() const {
-  if (failure_.empty()) return;
+  if (!has_failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(failure_mutex_);
   throw CommunicationError(
       fmt::format("communicator '{}' can't be used after it failed: {}", name_, failure_));
 }
 
-void MpiCommunicator::fail(const std::string& reason) {
-  if (!failure_.empty()) return;
+void MpiCommunicator::abandon(const std::string& reason) noexcept {
+  const std::lock_guard lock(failure_mutex_);
+  if (has_failed_.load(std::memory_order_relaxed)) return;  // the first reason is the one to give
   failure_ = reason;
+  has_failed_.store(true, std::memory_order_release);
   announce_failure(reason.c_str());
 }
 

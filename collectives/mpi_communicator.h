@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,6 +41,8 @@ class MpiCommunicator : public Communicator {
   void send(const Tensor& x, int to, Stream& stream) final;
   void recv(const Tensor& x, int from, Stream& stream) final;
   void barrier(Stream& stream) final;
+  void abandon(const std::string& reason) noexcept final;
+  void check_peers() final;
 
  protected:
   /// Collective over `host_comm`, which only the host thread uses; streams use a copy of it.
@@ -64,8 +68,8 @@ class MpiCommunicator : public Communicator {
   virtual const Posting& posting(int r) const = 0;
   /// Returns when the others need nothing more from this rank.
   virtual void finish() = 0;
-  /// Throws CommunicationError when another rank has announced that it failed.
-  virtual void check_peers() = 0;
+  /// The first failure that a rank has announced.
+  virtual std::optional<PeerFailure> find_failed_peer() = 0;
   virtual void announce_failure(const char* reason) noexcept = 0;
 
   const Posting& current() const { return current_; }
@@ -75,8 +79,8 @@ class MpiCommunicator : public Communicator {
   std::chrono::nanoseconds timeout() const { return timeout_; }
   Exchange<Posting>& exchange() { return exchange_; }
   const Exchange<Posting>& exchange() const { return exchange_; }
-  /// True in a destructor that an exception called.
-  bool is_unwinding() const;
+  /// For a destructor: tells the other ranks when it is an exception that ends this communicator.
+  void abandon_if_unwinding() noexcept;
   /// Waits for messages of this communicator.
   void wait(std::span<MPI_Request> requests);
   [[noreturn]] void throw_late(std::span<const int> missing) const;
@@ -87,12 +91,11 @@ class MpiCommunicator : public Communicator {
   void attempt(const Posting& posting, F work) {
     const Turn turn(*this);
     try {
-      require_usable();
       current_ = posting;
       check_peers();
       work();
     } catch (const std::exception& error) {
-      fail(error.what());
+      abandon(error.what());
       throw;
     }
   }
@@ -112,7 +115,6 @@ class MpiCommunicator : public Communicator {
   void transfer(Operation operation, const Tensor& x, int peer, Stream& stream);
   void move_bytes(const Tensor& x);
   void require_usable() const;
-  void fail(const std::string& reason);
   void check_agreement() const;
   [[noreturn]] void throw_mismatch(int a, const Posting& runs_a, int b,
                                    const Posting& runs_b) const;
@@ -127,10 +129,12 @@ class MpiCommunicator : public Communicator {
   int exceptions_;  // in flight at construction
   Exchange<Posting> exchange_;
   std::atomic_flag busy_;
+  mutable std::mutex failure_mutex_;
+  std::string failure_;  // why this communicator can't be used any more
+  std::atomic<bool> has_failed_{false};
   // Below: of the task that runs.
   Posting current_;
   std::uint64_t sequence_ = 0;
-  std::string failure_;
 };
 
 /// Collective over `host_comm`, which the context keeps: shared windows where `root` has them and

@@ -36,9 +36,7 @@ PlainCommunicator::PlainCommunicator(const MpiRoot& root, MPI_Comm host_comm, st
   requests_.reserve(2 * static_cast<std::size_t>(size()));
 }
 
-PlainCommunicator::~PlainCommunicator() {
-  if (is_unwinding()) announce_failure("an exception ended its work");
-}
+PlainCommunicator::~PlainCommunicator() { abandon_if_unwinding(); }
 
 std::string PlainCommunicator::description() const {
   std::set<int> nodes;
@@ -104,16 +102,16 @@ void PlainCommunicator::exchange_postings() {
   if (!exchange().run(current(), [this] { check_peers(); })) throw_late(exchange().missing());
 }
 
-void PlainCommunicator::check_peers() {
+std::optional<PeerFailure> PlainCommunicator::find_failed_peer() {
   constexpr int kTag = static_cast<int>(MessageTag::failure);
   int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;  // of one thread only, however many look
   MPI_Status status;
-  SHERD_CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm(), &found, &status));
-  if (found == 0) return;
+  SHERD_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, kTag, comm(), &found, &message, &status));
+  if (found == 0) return std::nullopt;
   Reason reason{};
-  SHERD_CHECK_MPI(MPI_Recv(reason.data(), kReasonBytes, MPI_CHAR, status.MPI_SOURCE, kTag, comm(),
-                           MPI_STATUS_IGNORE));
-  throw_peer_failed(status.MPI_SOURCE, reason.data());
+  SHERD_CHECK_MPI(MPI_Mrecv(reason.data(), kReasonBytes, MPI_CHAR, &message, MPI_STATUS_IGNORE));
+  return PeerFailure{status.MPI_SOURCE, reason.data()};
 }
 
 void PlainCommunicator::announce_failure(const char* reason) noexcept {

@@ -37,7 +37,7 @@ class PlainCommunicator final : public MpiCommunicator {
   void exchange_postings() override;
   const Posting& posting(int r) const override { return exchange()[r]; }
   void finish() override {}
-  void check_peers() override;
+  std::optional<PeerFailure> find_failed_peer() override;
   void announce_failure(const char* reason) noexcept override;
 
   /// Elements that one message may hold.

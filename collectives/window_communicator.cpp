@@ -14,9 +14,7 @@ WindowCommunicator::WindowCommunicator(const MpiRoot& root, MPI_Comm host_comm, 
   for (const NodePlace& place : root.context.places(host_comm)) node_ranks_.push_back(place.rank);
 }
 
-WindowCommunicator::~WindowCommunicator() {
-  if (is_unwinding()) board_.announce_failure("an exception ended its work");
-}
+WindowCommunicator::~WindowCommunicator() { abandon_if_unwinding(); }
 
 std::string WindowCommunicator::description() const {
   return fmt::format("mpi (shared window), '{}', {} rank{} of one node", name(), size(),
@@ -87,11 +85,6 @@ void WindowCommunicator::meet() {
       if (!missing.empty()) throw_late(missing);
     }
   }
-}
-
-void WindowCommunicator::check_peers() {
-  const auto failure = board_.failure();
-  if (failure) throw_peer_failed(failure->rank, failure->reason);
 }
 
 void WindowCommunicator::place(Posting& posting, const Tensor& x) const {

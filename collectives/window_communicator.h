@@ -33,7 +33,7 @@ class WindowCommunicator final : public MpiCommunicator {
   void exchange_postings() override;
   const Posting& posting(int r) const override { return board_.posting(r); }
   void finish() override { meet(); }
-  void check_peers() override;
+  std::optional<PeerFailure> find_failed_peer() override { return board_.failure(); }
   void announce_failure(const char* reason) noexcept override { board_.announce_failure(reason); }
 
   void meet();

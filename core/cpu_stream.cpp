@@ -82,6 +82,16 @@ void CpuStream::synchronize() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+void CpuStream::drop(const std::exception_ptr& why) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = why;
+}
+
+void CpuStream::on_failure(std::function<void(const std::exception_ptr&)> react) {
+  const std::lock_guard lock(mutex_);
+  react_ = std::move(react);
+}
+
 double CpuStream::waited_ms() const {
   constexpr double kNsPerMs = 1e6;
   return static_cast<double>(blocked_ns_.load(std::memory_order_relaxed)) / kNsPerMs;
@@ -116,6 +126,7 @@ void CpuStream::work(int threads) {
     } catch (...) {
       failure = std::current_exception();
     }
+    if (failure && react_) react_(failure);  // before anyone can see that the operation is over
     task.destroy(task.storage.data());
     lock.lock();
     if (failure && !failure_) failure_ = failure;

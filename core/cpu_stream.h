@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <string>
@@ -37,6 +38,8 @@ class CpuStream final : public Stream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;
+  void drop(const std::exception_ptr& why) override;
+  void on_failure(std::function<void(const std::exception_ptr&)> react) override;
   double waited_ms() const override;
 
   /// Enqueues `task()`. Captures are copied; what they point to must live until it has run.
@@ -76,6 +79,7 @@ class CpuStream final : public Stream {
   std::uint64_t tail_ = 0;
   bool stopping_ = false;
   std::exception_ptr failure_;
+  std::function<void(const std::exception_ptr&)> react_;
   std::atomic<std::int64_t> blocked_ns_{0};
   std::thread worker_;
 };

@@ -76,7 +76,8 @@ struct StepInput;
 
 /// Trains a model whose states are sharded over `world`. Every call is collective: all ranks make
 /// the same calls in the same order. Each step begins and ends with nothing pending and nothing
-/// held.
+/// held. When a rank fails inside one, all throw within moments, the others a CommunicationError
+/// that says why; the engine is then of no further use, unless there is one rank only.
 class Engine {
  public:
   /// Plans, verifies the plan, takes the arena, and initialises the parameters from the seed.

@@ -56,6 +56,9 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   lanes_[0] = make_stream(device(), "compute", options.threads);
   lanes_[1] = make_stream(device(), "gather");
   lanes_[2] = make_stream(device(), "reduce");
+  for (const auto& lane : lanes_) {
+    lane->on_failure([this](const std::exception_ptr& why) { abandon(why); });
+  }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     const int r = placed.plan->scratch_regions[lane];
     if (r >= 0) lanes_[lane]->set_scratch(region_data(r), region_bytes(r));
@@ -78,10 +81,12 @@ void Executor::agree(std::span<std::int64_t> words, ReduceOp op) {
   Stream& reduce_lane = stream(Lane::reduce);
   const Buffer host(*host_memory_, device_words.size_bytes());
   std::memcpy(host.data(), words.data(), words.size_bytes());
-  copy_bytes(host.data(), device_words.data(), device_words.size_bytes(), reduce_lane);
-  world_->all_reduce(device_words, op, reduce_lane);
-  copy_bytes(device_words.data(), host.data(), device_words.size_bytes(), reduce_lane);
-  reduce_lane.synchronize();
+  attempt([&] {
+    copy_bytes(host.data(), device_words.data(), device_words.size_bytes(), reduce_lane);
+    world_->all_reduce(device_words, op, reduce_lane);
+    copy_bytes(device_words.data(), host.data(), device_words.size_bytes(), reduce_lane);
+    reduce_lane.synchronize();
+  });
   std::memcpy(words.data(), host.data(), words.size_bytes());
 }
 
@@ -176,9 +181,12 @@ void Executor::prepare_events(const Plan& plan) {
 void Executor::run(PlacedPlan placed, const StepInput& input) {
   placed_ = placed;
   prepare_events(*placed.plan);
-  for (std::size_t n = 0; n < placed.plan->nodes.size(); ++n) run_node(static_cast<int>(n), input);
-  read_scalars();
-  for (const auto& lane : lanes_) lane->synchronize();
+  attempt([&] {
+    const auto nodes = static_cast<int>(placed.plan->nodes.size());
+    for (int n = 0; n < nodes; ++n) run_node(n, input);
+    read_scalars();
+    for (const auto& lane : lanes_) lane->synchronize();
+  });
 }
 
 void Executor::begin(const StepInput& input) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,11 +34,16 @@ struct StepInput {
 };
 
 /// Runs plans: walks the nodes in list order, makes their lane wait where the plan says so, and
-/// enqueues their operations. Knows nothing of why the plan is as it is.
+/// enqueues their operations. Knows nothing of why the plan is as it is. When something throws, on
+/// the host or on a lane, the other lanes drop what they have, the other ranks are told, and the
+/// call that was made throws what was first.
 class Executor {
  public:
   Executor(const Model& model, const ShardLayout& layout, const EngineOptions& options,
            PlacedPlan placed, std::int64_t arena_bytes, Communicator& world);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  ~Executor() { drain(); }
 
   /// Enqueues the whole plan and waits for its end.
   void run(PlacedPlan placed, const StepInput& input);
@@ -74,6 +81,12 @@ class Executor {
   Stream& lane_of(const Node& node) { return stream(node.lane); }
 
   Device device() const { return arena_.device(); }
+  /// `work` enqueues on lanes and waits for them.
+  void attempt(const std::function<void()>& work);
+  /// This rank takes part no more; from any thread.
+  void abandon(const std::exception_ptr& why) noexcept;
+  /// Waits for the lanes, whatever they end with.
+  void drain() noexcept;
   void begin(const StepInput& input);
   void read_scalars();
   void fill_decay_segments(const OptimizerSpec& optimizer);

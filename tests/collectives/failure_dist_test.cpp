@@ -190,6 +190,37 @@ TEST_CASE("a rank that an exception ends tells the others at once", "[dist]") {
   }
 }
 
+TEST_CASE("a communicator that a rank abandons lets go of everyone at once", "[dist]") {
+  const bool shared_window = GENERATE(true, false);
+  CAPTURE(shared_window);
+  auto world = make_world(options(shared_window, 100));
+  if (world->size() == 1) return;
+  auto alone = world->split(0, world->rank(), "alone");
+  HostMemory host;
+  Arena arena(host);
+  CpuStream stream("abandoned");
+  const auto start = Clock::now();
+  const int last = world->size() - 1;
+  if (world->rank() == last) {
+    gather(*alone, arena, stream);  // waits for ranks that never come …
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    alone->abandon("had enough");  // … until the host says that it need not
+    CHECK_THAT(failure_of(stream), ContainsSubstring("after it failed: had enough"));
+    world->abandon("had enough of you too");
+    world->abandon("said twice");
+    CHECK_THROWS_AS(world->check_peers(), CommunicationError);
+  } else {
+    gather(*world, arena, stream);
+    const std::string expected = "rank " + std::to_string(last) + " failed: had enough of you too";
+    CHECK_THAT(failure_of(stream), ContainsSubstring(expected));
+    CHECK_THROWS_WITH(world->check_peers(), ContainsSubstring(expected));
+    CHECK_THROWS_WITH(world->check_peers(), ContainsSubstring(expected));  // however often
+  }
+  gather(*world, arena, stream);
+  CHECK_THAT(failure_of(stream), ContainsSubstring("can't be used after it failed"));
+  CHECK(Clock::now() - start < kSoon);
+}
+
 TEST_CASE("what fails on one communicator leaves its siblings alone", "[dist]") {
   const bool shared_window = GENERATE(true, false);
   auto world = make_world(options(shared_window, 60));

@@ -168,6 +168,43 @@ TEST_CASE(
   CHECK(ran == 2);
 }
 
+TEST_CASE("a stream drops what has not started, and says why") {
+  CpuStream stream("dropped");
+  const auto event = stream.make_event();
+  Gate gate;
+  std::atomic<bool> started{false}, ran{false};
+  enqueue(stream, [&] {
+    started = true;
+    gate.pass();
+  });
+  enqueue(stream, [&] { ran = true; });
+  stream.record(*event);
+  while (!started) std::this_thread::yield();
+  stream.drop(std::make_exception_ptr(std::runtime_error("no more")));
+  gate.open();
+  event->synchronize();
+  CHECK_THROWS_WITH(stream.synchronize(), "no more");
+  CHECK_FALSE(ran);
+  enqueue(stream, [&] { ran = true; });
+  stream.synchronize();
+  CHECK(ran);
+}
+
+TEST_CASE("the first failure of a stream can stop another before it sees the operation's end") {
+  CpuStream first("first"), second("second");
+  first.on_failure([&](const std::exception_ptr& why) { second.drop(why); });
+  const auto event = first.make_event();
+  std::atomic<bool> ran{false};
+  enqueue(first, [] { throw std::runtime_error("bad luck"); });
+  enqueue(first, [] { throw std::runtime_error("does not run"); });
+  first.record(*event);
+  second.wait(*event);
+  enqueue(second, [&] { ran = true; });
+  CHECK_THROWS_WITH(second.synchronize(), "bad luck");
+  CHECK_THROWS_WITH(first.synchronize(), "bad luck");
+  CHECK_FALSE(ran);
+}
+
 TEST_CASE("any exception keeps its type on the way to the host") {
   CpuStream stream("types");
   enqueue(stream, [] { throw std::out_of_range("far"); });

@@ -1,0 +1,179 @@
+// A unit that throws on one rank: everyone gets out of the step at once, though all would wait for
+// each other for minutes.
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <stdexcept>
+
+#include "collectives/solo.h"
+#include "core/cpu_stream.h"
+#include "core/error.h"
+#include "models/build.h"
+#include "runtime/engine.h"
+#include "tests/dist.h"
+#include "tests/models/tiny_models.h"
+#include "tests/runtime/training.h"
+
+using namespace sherd;
+using namespace sherd::testing;
+using Catch::Matchers::ContainsSubstring;
+using sherd::test::make_world;
+using sherd::test::meet_all_ranks;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kTimeoutSeconds = 100;
+constexpr std::chrono::seconds kSoon{5};  // on a busy machine
+constexpr std::int64_t kSamples = 6;
+constexpr std::int64_t kSequence = 7;
+
+enum class Breakage { none, on_host, in_operation };
+
+/// Another unit, whose backward pass throws as told.
+class BreakingUnit final : public Unit {
+ public:
+  BreakingUnit(std::unique_ptr<Unit> inner, const Breakage& breakage)
+      : inner_(std::move(inner)), breakage_(breakage) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::vector<ParameterSpec> parameters() const override { return inner_->parameters(); }
+  Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
+    return inner_->footprint(shape, precision);
+  }
+  void forward(const ForwardContext& context) const override { inner_->forward(context); }
+  void backward(const BackwardContext& context) const override {
+    if (breakage_ == Breakage::on_host) throw std::runtime_error("the unit broke");
+    if (breakage_ == Breakage::in_operation) {
+      enqueue(context.stream, [] { throw std::runtime_error("the unit broke"); });
+    }
+    inner_->backward(context);
+  }
+
+ private:
+  std::unique_ptr<Unit> inner_;
+  const Breakage& breakage_;
+};
+
+class Trainer {
+ public:
+  Trainer(int stage, Communicator& world) : world_(world) {
+    EngineOptions options = training_case("llama").options;
+    options.plan.stage = stage;
+    options.plan.rounds = static_cast<int>((kSamples + world.size() - 1) / world.size());
+    options.largest_micro_batch = {1, kSequence};
+    options.labels_per_step = kSamples * kSequence;
+    Model model = build_model(tiny_model("llama"));
+    model.units[1] = std::make_unique<BreakingUnit>(std::move(model.units[1]), breakage);
+    engine_ = std::make_unique<Engine>(std::move(model), options, world);
+  }
+
+  StepResult step(std::uint64_t seed) {
+    const HostBatch batch = random_batch(tiny_model("llama"), kSamples, kSequence, seed);
+    std::vector<HostBatch> own = deal(batch, 1, world_.rank(), world_.size());
+    std::vector<MicroBatch> views;
+    for (HostBatch& micro : own) views.push_back(view_of(micro));
+    return engine_->step(views);
+  }
+
+  std::map<std::string, std::vector<float>> parameters() {
+    std::map<std::string, std::vector<float>> all;
+    engine_->save_parameters([&](const ParameterSpec& spec, const Tensor& values) {
+      all[spec.name].assign(values.as<float>(), values.as<float>() + values.numel());
+    });
+    return all;
+  }
+
+  Breakage breakage = Breakage::none;
+
+ private:
+  Communicator& world_;
+  std::unique_ptr<Engine> engine_;
+};
+
+std::string error_of(Trainer& trainer, std::uint64_t seed) {
+  try {
+    trainer.step(seed);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("A unit that throws on one rank ends the step on all at once", "[dist]") {
+  const int stage = GENERATE(0, 2, 3);
+  const Breakage breakage = GENERATE(Breakage::on_host, Breakage::in_operation);
+  const bool shared_window = GENERATE(true, false);
+  CAPTURE(stage, breakage, shared_window);
+  const auto world =
+      make_world({.shared_window = shared_window, .timeout_seconds = kTimeoutSeconds});
+  if (world->size() == 1) return;
+  Trainer trainer(stage, *world);
+  trainer.step(1);
+  const int culprit = world->size() - 1;
+  if (world->rank() == culprit) trainer.breakage = breakage;
+  meet_all_ranks();
+  const auto start = Clock::now();
+  const std::string error = error_of(trainer, 2);
+  CHECK(Clock::now() - start < kSoon);
+  if (world->rank() == culprit) {
+    CHECK(error == "the unit broke");
+  } else {
+    CHECK_THAT(error, ContainsSubstring("the unit broke"));
+    CHECK_THAT(error, ContainsSubstring("failed: "));
+  }
+  // There is no way on, and nobody waits to find out.
+  trainer.breakage = Breakage::none;
+  CHECK_THAT(error_of(trainer, 3), ContainsSubstring("can't be used after it failed"));
+  CHECK(Clock::now() - start < kSoon);
+}
+
+TEST_CASE("An engine that an exception destroys does not wait for the other ranks", "[dist]") {
+  const auto world = make_world({.timeout_seconds = kTimeoutSeconds});
+  const int culprit = world->size() - 1;
+  const bool breaks = world->rank() == culprit;
+  auto start = Clock::now();
+  const auto train = [&] {
+    Trainer trainer(3, *world);
+    trainer.step(1);
+    if (breaks) trainer.breakage = Breakage::on_host;
+    meet_all_ranks();
+    start = Clock::now();
+    trainer.step(2);
+  };
+  if (breaks) {
+    CHECK_THROWS_AS(train(), std::runtime_error);
+  } else {
+    CHECK_THROWS_AS(train(), CommunicationError);
+  }
+  CHECK(Clock::now() - start < kSoon);
+}
+
+TEST_CASE("A step that breaks leaves whole parameters on every rank as they were", "[dist]") {
+  const auto world = make_world({.timeout_seconds = kTimeoutSeconds});
+  Trainer trainer(0, *world);
+  trainer.step(1);
+  const auto before = trainer.parameters();
+  if (world->rank() == world->size() - 1) trainer.breakage = Breakage::in_operation;
+  CHECK_THROWS(trainer.step(2));
+  CHECK(trainer.parameters() == before);
+}
+
+TEST_CASE("One rank alone goes on after a step that broke as if that had not been", "[dist]") {
+  SoloCommunicator solo;
+  Trainer healthy(3, solo);
+  Trainer broken(3, solo);
+  healthy.step(1);
+  broken.step(1);
+  broken.breakage = GENERATE(Breakage::on_host, Breakage::in_operation);
+  CHECK_THROWS_WITH(broken.step(2), "the unit broke");
+  broken.breakage = Breakage::none;
+  CHECK(broken.step(2).loss == healthy.step(2).loss);
+  CHECK(broken.parameters() == healthy.parameters());
+}
