@@ -31,9 +31,10 @@ struct TransportTime {
 
 /// As make_nccl_communicator, whose contract holds, with all-gathers and reduce-scatters of the
 /// GPUs of one host by reading peers' memory where that is faster: by the copy engines, and sums
-/// by one kernel in rank order, whatever the dtype. Tensors must lie in `memory()` for that, as
-/// sent; others go through NCCL. Reductions of 16-bit tensors need scratch of nccl_scratch_bytes on
-/// their stream.
+/// by one kernel, in rank order for every dtype. What is read must lie in `memory()`, on every
+/// rank; else NCCL moves it. Reductions of 16-bit tensors need nccl_scratch_bytes on their stream.
+/// The hosts tell each other where tensors are as they enqueue, so all ranks enqueue the operations
+/// of a root and its splits in one order. On the GPUs ranks wait for each other by flags.
 std::unique_ptr<Communicator> make_gpu_communicator(Communicator& control, Device device,
                                                     const std::string& name,
                                                     const GpuOptions& options = {});

@@ -35,27 +35,10 @@ bool is_one_host(Communicator& control) {
   return true;
 }
 
-/// The smallest size from which on peer copies were faster at every size.
-std::int64_t find_threshold(const std::vector<TransportTime>& times, bool gather) {
-  std::int64_t bytes = PeerThresholds::kNever;
-  for (std::size_t i = times.size(); i-- > 0;) {
-    if (times[i].gather != gather) continue;
-    if (times[i].peer_ms >= times[i].nccl_ms) break;
-    bytes = times[i].bytes;
-  }
-  return bytes;
-}
-
 std::int64_t bytes_of(DType dtype, std::span<const Shard> ranges) {
   std::int64_t numel = 0;
   for (const Shard& range : ranges) numel += range.numel;
   return numel * size_of(dtype);
-}
-
-std::string from_text(const char* what, std::int64_t bytes) {
-  constexpr std::int64_t kKiB = 1024;
-  if (bytes == PeerThresholds::kNever) return fmt::format("no {}", what);
-  return fmt::format("{} from {} KiB", what, bytes / kKiB);
 }
 
 }  // namespace
@@ -91,7 +74,7 @@ void GpuCommunicator::open_peers(GpuTransport transport) {
   thresholds_ = {0, 0};
   if (transport == GpuTransport::peer) return;
   times_ = time_transports(control_, *nccl_);
-  thresholds_ = {find_threshold(times_, true), find_threshold(times_, false)};
+  thresholds_ = find_thresholds(times_);
 }
 
 GpuCommunicator::GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl,
@@ -111,9 +94,7 @@ std::string GpuCommunicator::description() const {
   if (peers_ == nullptr) {
     return fmt::format("{}, no peer copies: {}", nccl_->description(), why_no_peers_);
   }
-  return fmt::format("{}, peer copies: {}, {}", nccl_->description(),
-                     from_text("gathers", thresholds_.gather_bytes),
-                     from_text("reductions", thresholds_.reduce_bytes));
+  return fmt::format("{}, peer copies: {}", nccl_->description(), describe(thresholds_));
 }
 
 Memory& GpuCommunicator::memory() {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,15 +8,9 @@
 #include "collectives/gpu.h"
 #include "collectives/nccl_communicator.h"
 #include "collectives/peer_group.h"
+#include "collectives/peer_thresholds.h"
 
 namespace sherd {
-
-/// From how many bytes in all on peers' memory is read.
-struct PeerThresholds {
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  std::int64_t gather_bytes = kNever;
-  std::int64_t reduce_bytes = kNever;
-};
 
 /// See make_gpu_communicator.
 class GpuCommunicator final : public Communicator {
