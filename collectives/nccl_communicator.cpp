@@ -1,6 +1,7 @@
 #include "collectives/nccl_communicator.h"
 
 #include <cstddef>
+#include <exception>
 #include <utility>
 
 #include "collectives/arguments.h"
@@ -107,7 +108,10 @@ void NcclCommunicator::start() {
   }
 }
 
-NcclCommunicator::~NcclCommunicator() { watch_.remove(member_); }
+NcclCommunicator::~NcclCommunicator() {
+  if (std::uncaught_exceptions() > exceptions_) watch_.abandon("an exception ended its work");
+  watch_.remove(member_);
+}
 
 std::string NcclCommunicator::description() const {
   return fmt::format("{}, '{}', {} GPU{}", nccl_version(), member_.name, size_,

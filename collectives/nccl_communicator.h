@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ class NcclCommunicator final : public Communicator {
   /// A root: all ranks of `control`, with `id` from rank 0.
   NcclCommunicator(Communicator& control, Device device, const ncclUniqueId& id,
                    const std::string& name, const NcclOptions& options);
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -64,6 +67,7 @@ class NcclCommunicator final : public Communicator {
   Memory& memory_;
   NcclWatch& watch_;
   NcclWatch::Member& member_;
+  int exceptions_ = std::uncaught_exceptions();  ///< in flight at construction
   int rank_ = 0;
   int size_ = 1;
 };

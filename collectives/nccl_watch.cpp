@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "collectives/nccl_check.h"
 #include "core/backend.h"
@@ -77,7 +78,9 @@ std::uint32_t* NcclWatch::unused_word() {
 }
 
 void NcclWatch::remove(Member& member) noexcept {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const bool failed = failed_.load(std::memory_order_relaxed);
+  if (failed) aborted_.wait(lock, [&member] { return member.comm == nullptr; });
   if (member.comm != nullptr) ncclCommAbort(member.comm);
   members_.remove_if([&member](const Member& other) { return &other == &member; });
 }
@@ -138,7 +141,7 @@ void NcclWatch::run() {
     if (stopping_) return;
     if (!failed_.load(std::memory_order_relaxed)) look();
     if (!failed_.load(std::memory_order_relaxed)) continue;
-    abort_members();
+    abort_members(lock);
     resort();
   }
 }
@@ -168,15 +171,21 @@ void NcclWatch::fail(const std::string& reason) {
   failed_.store(true, std::memory_order_release);
 }
 
-/// In one group: an abort may wait for kernels of the device, which may be those of the next
-/// communicator.
-void NcclWatch::abort_members() {
-  ncclGroupStart();
+/// In one group: an abort may wait for kernels of the device, which may be those of another
+/// communicator. And without the mutex, for which the host should not have to wait.
+void NcclWatch::abort_members(std::unique_lock<std::mutex>& lock) {
+  std::vector<ncclComm_t> comms;
   for (Member& member : members_) {
     const std::unique_lock busy(member.busy, std::try_to_lock);
-    if (busy && member.comm != nullptr) ncclCommAbort(std::exchange(member.comm, nullptr));
+    if (busy && member.comm != nullptr) comms.push_back(std::exchange(member.comm, nullptr));
   }
+  if (comms.empty()) return;
+  lock.unlock();
+  ncclGroupStart();
+  for (ncclComm_t comm : comms) ncclCommAbort(comm);
   ncclGroupEnd();
+  lock.lock();
+  aborted_.notify_all();
 }
 
 void NcclWatch::resort() {

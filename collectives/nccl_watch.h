@@ -61,12 +61,14 @@ class NcclWatch final : public StreamWatch {
 
   /// `control` outlives it.
   NcclWatch(Communicator& control, Device device, NcclOptions options);
+  NcclWatch(const NcclWatch&) = delete;
+  NcclWatch& operator=(const NcclWatch&) = delete;
   ~NcclWatch() override;
 
   /// Takes over a communicator, which may still be starting.
   Member& add(ncclComm_t comm, const std::string& name);
-  /// Aborts the communicator: unlike destroying, that never waits for peers. Orderly ends have
-  /// synchronised their streams before.
+  /// Aborts the communicator: unlike destroying, that does not wait for peers. Orderly ends have
+  /// synchronised their streams before; after a failure the thread aborts, all at once.
   void remove(Member& member) noexcept;
   /// Notes what was enqueued on `stream` in this turn. Operations of a captured graph are not
   /// followed one by one; the host's waits for them are.
@@ -90,10 +92,10 @@ class NcclWatch final : public StreamWatch {
 
   std::uint32_t* unused_word();
   void run();
+  void abort_members(std::unique_lock<std::mutex>& lock);
   // With the mutex held:
   void look();
   void fail(const std::string& reason);
-  void abort_members();
   void resort();
   void retire(Member& member);
   bool is_pending() const;
@@ -111,6 +113,7 @@ class NcclWatch final : public StreamWatch {
 
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable aborted_;
   std::list<Member> members_;
   int waiting_ = 0;           ///< host threads that wait
   std::string waiting_text_;  ///< what the last of them waits for

@@ -25,6 +25,8 @@ class PeerMemory final : public Memory {
  public:
   /// `control`, a communicator of hosts, outlives it.
   PeerMemory(Communicator& control, Device device);
+  PeerMemory(const PeerMemory&) = delete;
+  PeerMemory& operator=(const PeerMemory&) = delete;
   /// Unmaps and frees everything. That is not collective: ranks may end one by one, and the driver
   /// keeps memory until the last mapping is gone.
   ~PeerMemory() override;
