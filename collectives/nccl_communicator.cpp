@@ -99,7 +99,7 @@ NcclCommunicator::NcclCommunicator(NcclCommunicator& root, ncclComm_t comm, cons
 void NcclCommunicator::start() {
   try {
     const NcclWatch::Turn turn(watch_, member_);
-    watch_.wait_until_ready(member_);
+    watch_.wait_until_ready(member_, "its start");
     check(ncclCommUserRank(member_.comm, &rank_), "ncclCommUserRank");
     check(ncclCommCount(member_.comm, &size_), "ncclCommCount");
   } catch (...) {
@@ -130,7 +130,7 @@ void NcclCommunicator::run(const Posting& posting, Stream& stream, F work) {
 /// return.
 void NcclCommunicator::settle(ncclResult_t result, const char* call) {
   check(result, call);
-  if (result == ncclInProgress) watch_.wait_until_ready(member_);
+  if (result == ncclInProgress) watch_.wait_until_ready(member_, call);
 }
 
 std::unique_ptr<NcclCommunicator> NcclCommunicator::part(int color, int key,
@@ -142,7 +142,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::part(int color, int key,
   {
     const NcclWatch::Turn turn(watch_, member_);
     settle(ncclCommSplit(member_.comm, color, key, &made, &config), "ncclCommSplit");
-    watch_.wait_until_ready(member_);
+    watch_.wait_until_ready(member_, "ncclCommSplit");
   }
   return std::unique_ptr<NcclCommunicator>(new NcclCommunicator(*this, made, name));
 }

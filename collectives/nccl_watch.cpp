@@ -98,17 +98,18 @@ void NcclWatch::enqueued(Member& member, Posting posting, CudaStream& stream) {
   member.pending.push_back({posting, stream.label()});
 }
 
-void NcclWatch::wait_until_ready(const Member& member) {
+void NcclWatch::wait_until_ready(const Member& member, const char* call) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(options_.timeout_seconds);
   ncclResult_t state = ncclInProgress;
   while (true) {
     check();
     sherd::check(ncclCommGetAsyncError(member.comm, &state), "ncclCommGetAsyncError");
     if (state == ncclSuccess) return;
-    sherd::check(state, "ncclCommInitRankConfig");
+    sherd::check(state, call);
     if (Clock::now() > deadline) {
-      throw CommunicationError(fmt::format("communicator '{}': not all ranks came within {:g} s",
-                                           member.name, options_.timeout_seconds));
+      give_up(
+          fmt::format("communicator '{}', {} after {} operations: not all ranks came within {:g} s",
+                      member.name, call, member.sequence, options_.timeout_seconds));
     }
     sched_yield();
   }
@@ -160,6 +161,11 @@ void NcclWatch::abandon(const std::string& reason) noexcept {
   const std::lock_guard lock(mutex_);
   fail(reason);
   wake_.notify_all();
+}
+
+void NcclWatch::give_up(const std::string& reason) {
+  abandon(reason);
+  throw CommunicationError(reason);
 }
 
 void NcclWatch::fail(const std::string& reason) {

@@ -73,11 +73,14 @@ class NcclWatch final : public StreamWatch {
   /// Notes what was enqueued on `stream` in this turn. Operations of a captured graph are not
   /// followed one by one; the host's waits for them are.
   void enqueued(Member& member, Posting posting, CudaStream& stream);
-  /// Waits for a communicator that is starting or splitting.
-  void wait_until_ready(const Member& member);
+  /// Waits for a communicator that `call` keeps busy: its start, a split, or an operation that is
+  /// the first of its kind and connects the ranks.
+  void wait_until_ready(const Member& member, const char* call);
 
   /// From any thread: fails the root here, and tells the other ranks.
   void abandon(const std::string& reason) noexcept;
+  /// Does that and throws CommunicationError.
+  [[noreturn]] void give_up(const std::string& reason);
 
   double timeout_seconds() const { return options_.timeout_seconds; }
   /// In host memory that kernels can read: not 0 once the root has failed.

@@ -178,7 +178,7 @@ bool PeerGroup::agree_on_host(Posting posting) {
     wait_for(r, posting.sequence);
     const Posting& theirs = board_.posting(r, posting.sequence);
     if (!agree(posting, theirs)) {
-      throw CommunicationError(fmt::format(
+      nccl_.watch().give_up(fmt::format(
           "communicator '{}', operation {} between peers: rank {} runs {}, but rank {} runs {}; "
           "all ranks must enqueue the same operations in the same order",
           nccl_.member().name, posting.sequence, flags_.rank, describe(posting), r,
@@ -197,7 +197,7 @@ void PeerGroup::wait_for(int r, std::uint64_t sequence) const {
   while (!board_.has_posted(r, sequence)) {
     nccl_.watch().check();
     if (patience.pause()) continue;
-    throw CommunicationError(fmt::format(
+    nccl_.watch().give_up(fmt::format(
         "communicator '{}', operation {} between peers: rank {} has not enqueued it within {:g} s",
         nccl_.member().name, sequence, r, seconds));
   }

@@ -34,6 +34,12 @@ struct Lane {
   std::unique_ptr<Stream> stream = make_stream(own_gpu(), "reduce");
 };
 
+/// The first operation of a communicator, which NCCL connects the ranks for, and waits.
+void connect(Communicator& communicator, Lane& lane) {
+  communicator.all_reduce(lane.x, ReduceOp::sum, *lane.stream);
+  lane.stream->synchronize();
+}
+
 /// Waits with `wait` until it throws, which must be soon.
 template <class Wait>
 std::string failure_of(Wait wait) {
@@ -53,8 +59,9 @@ TEST_CASE("a rank that stalls ends the waits of the others after the timeout", "
   const auto control = make_world();
   const auto world =
       make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = kShortSeconds});
+  Lane lane;
+  connect(*world, lane);
   if (world->size() > 1 && world->rank() == 0) {
-    Lane lane;
     const auto compute = make_stream(own_gpu(), "compute");
     const auto reduced = lane.stream->make_event();
     lane.stream->set_label({12, "backward of block.3"});
@@ -65,7 +72,7 @@ TEST_CASE("a rank that stalls ends the waits of the others after the timeout", "
 
     const std::string message = failure_of([&] { compute->synchronize(); });
     CHECK_THAT(message, ContainsSubstring("nothing has ended for 2 s"));
-    CHECK_THAT(message, ContainsSubstring("'train', operation 1, all_reduce (sum of f32, 1024"));
+    CHECK_THAT(message, ContainsSubstring("'train', operation 2, all_reduce (sum of f32, 1024"));
     CHECK_THAT(message, ContainsSubstring("in step 12, backward of block.3"));
     CHECK_THAT(message, ContainsSubstring("waits for the stream compute, at step 12, update"));
     CHECK(failure_of([&] { reduced->synchronize(); }) == message);
@@ -82,17 +89,38 @@ TEST_CASE("a rank that an exception ends is noticed by ranks that wait for GPUs"
     const auto world =
         make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = 100});
     if (world->size() == 1) return;
-    if (world->rank() == 1) throw std::runtime_error("bad luck");
     Lane lane;
+    connect(*world, lane);
+    if (world->rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // rank 0 waits by then
+      throw std::runtime_error("bad luck");
+    }
     world->all_reduce(lane.x, ReduceOp::sum, *lane.stream);
     const std::string message = failure_of([&] { lane.stream->synchronize(); });
     CHECK_THAT(message, ContainsSubstring("rank 1 failed: an exception ended its work"));
-    CHECK_THAT(message, ContainsSubstring("'train', operation 1, all_reduce"));
+    CHECK_THAT(message, ContainsSubstring("'train', operation 2, all_reduce"));
   };
   if (mpi_session().rank() == 1) {
     CHECK_THROWS_AS(body(), std::runtime_error);
   } else {
     body();
+  }
+  meet_all_ranks();
+}
+
+TEST_CASE("a rank that does not come to the first operation is noticed by the host",
+          "[gpu][dist]") {
+  const auto control = make_world();
+  const auto world =
+      make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = kShortSeconds});
+  Lane lane;
+  if (world->size() > 1 && world->rank() == 0) {
+    const std::string message = failure_of([&] {
+      world->all_reduce(lane.x, ReduceOp::sum, *lane.stream);
+      lane.stream->synchronize();
+    });
+    CHECK_THAT(message, ContainsSubstring("'train'"));
+    CHECK_THAT(message, ContainsSubstring("2 s"));
   }
   meet_all_ranks();
 }
@@ -103,8 +131,9 @@ TEST_CASE("a host that does not notice a failure is told in another way", "[gpu]
   const auto world = make_nccl_communicator(
       *control, own_gpu(), "train",
       {.timeout_seconds = kShortSeconds, .last_resort = [&](const std::string&) { told = true; }});
+  Lane lane;
+  connect(*world, lane);
   if (world->size() > 1 && world->rank() == 0) {
-    Lane lane;
     world->all_reduce(lane.x, ReduceOp::sum, *lane.stream);
     const auto start = Clock::now();
     while (!told && Clock::now() - start < 2 * kSoon) {
@@ -127,6 +156,7 @@ TEST_CASE("a GPU that waits for its peers in vain is let go", "[gpu][dist]") {
   const Buffer shared(world->memory(), 4096);
   const Tensor whole = shared.tensor(DType::f32, {1024});
   Lane lane;
+  connect(*other, lane);
   // Rank 1 comes to the gathering only after a reduction to which nobody else comes.
   if (world->rank() == 1) other->all_reduce(lane.x, ReduceOp::sum, *lane.stream);
   world->all_gather(whole.flat({0, 0}), whole, ranges, *lane.stream);
