@@ -12,10 +12,6 @@
 namespace sherd {
 namespace {
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-}
-
 std::int64_t saved_bytes(const Footprint& footprint) {
   std::int64_t bytes = 0;
   for (const TensorSpec& spec : footprint.saved) bytes += aligned(spec.size_bytes());

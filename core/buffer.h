@@ -36,6 +36,10 @@ class Memory {
 
 /// Every buffer and every tensor of the plan starts at a multiple of this many bytes.
 inline constexpr std::int64_t kAlignmentBytes = 256;
+/// The least multiple of it that holds `bytes`.
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
 
 /// Page-aligned memory of this process.
 class HostMemory final : public Memory {

@@ -39,10 +39,10 @@ std::int64_t cudnn_bytes(const AttentionProblem& p) {
 
 AttentionScratch::AttentionScratch(const AttentionProblem& p) {
   constexpr std::int64_t kLengths = 3;
-  lengths = round_up(p.batch * p.heads * p.tokens * kFloatBytes, kAlignmentBytes);
-  workspace = lengths + round_up(p.batch * kLengths * kFloatBytes, kAlignmentBytes);
+  lengths = aligned(p.batch * p.heads * p.tokens * kFloatBytes);
+  workspace = lengths + aligned(p.batch * kLengths * kFloatBytes);
   workspace_bytes = cudnn_bytes(p);
-  total_bytes = workspace + round_up(workspace_bytes, kAlignmentBytes);
+  total_bytes = workspace + aligned(workspace_bytes);
 }
 
 }  // namespace on_cuda

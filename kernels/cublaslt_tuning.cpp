@@ -45,8 +45,7 @@ class OperandMemory {
   OperandMemory(const Tensor& memory, int alignment) : memory_(memory), shift_(alignment) {}
 
   Tensor take(DType dtype, std::int64_t numel) {
-    const std::int64_t at =
-        (next_ + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes + shift_;
+    const std::int64_t at = aligned(next_) + shift_;
     next_ = at + numel * size_of(dtype);
     return {static_cast<std::byte*>(memory_.data()) + at, dtype, {numel}, memory_.device()};
   }

@@ -14,19 +14,14 @@ inline constexpr int kPositionBits = 32;
 struct SortScratch {
   explicit SortScratch(std::int64_t count) {
     constexpr std::int64_t kTableBytes = std::int64_t{1} << 16;
-    key_bytes = round_up(count * static_cast<std::int64_t>(sizeof(std::uint64_t)));
-    workspace_bytes = round_up(count + kTableBytes);
+    key_bytes = aligned(count * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+    workspace_bytes = aligned(count + kTableBytes);
     total_bytes = 2 * key_bytes + workspace_bytes;
   }
 
   std::int64_t key_bytes = 0;
   std::int64_t workspace_bytes = 0;
   std::int64_t total_bytes = 0;
-
- private:
-  static std::int64_t round_up(std::int64_t bytes) {
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-  }
 };
 
 }  // namespace sherd

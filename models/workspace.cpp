@@ -6,13 +6,6 @@
 #include "core/buffer.h"
 
 namespace sherd {
-namespace {
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-}
-
-}  // namespace
 
 Workspace::Workspace(const Tensor& bytes) : memory_(bytes), measuring_(false) {}
 

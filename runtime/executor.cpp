@@ -21,10 +21,6 @@ constexpr std::uint64_t kDropoutSequences = std::uint64_t{1} << 63;
 constexpr std::int64_t kHostScalarBytes = 1024;
 static_assert(sizeof(HostScalars) <= kHostScalarBytes);
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-}
-
 /// Through memory that the device can copy from while the host goes on.
 void bring_in(const Tensor& from, const Tensor& to, void* staging, Stream& stream) {
   require(from.dtype() == to.dtype() && from.numel() == to.numel(),

@@ -9,10 +9,6 @@
 namespace sherd {
 namespace {
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-}
-
 bool overlap(const Region& a, const Region& b) {
   for (const Interval& x : a.live) {
     for (const Interval& y : b.live) {

@@ -105,9 +105,6 @@ PlanInput plan_input(const Model& model, const ShardLayout& layout, const BatchS
 
 BatchTensors batch_tensors(const SampleSpec& sample, const BatchShape& shape) {
   const bool tokens = sample.inputs == SampleSpec::Inputs::tokens;
-  const auto aligned = [](std::int64_t bytes) {
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-  };
   BatchTensors tensors;
   tensors.inputs = tokens ? TensorSpec{DType::i32, {shape.samples, shape.sequence}}
                           : TensorSpec{DType::f32, {shape.samples, sample.features}};

@@ -126,7 +126,7 @@ int add_temporary(Plan& plan, std::string name, MemoryTag tag, std::int64_t byte
 std::int64_t saved_bytes(const Footprint& footprint) {
   std::int64_t bytes = 0;
   for (const TensorSpec& spec : footprint.saved) {
-    bytes += (spec.size_bytes() + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    bytes += aligned(spec.size_bytes());
   }
   return bytes;
 }

@@ -22,11 +22,18 @@ class EmptyMemory final : public Memory {
   void give(void* /*data*/, std::int64_t /*bytes*/) noexcept override {}
 };
 
-bool aligned(const void* data) {
+bool is_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % kAlignmentBytes == 0;
 }
 
 }  // namespace
+
+TEST_CASE("sizes round up to the alignment") {
+  CHECK(aligned(0) == 0);
+  CHECK(aligned(1) == kAlignmentBytes);
+  CHECK(aligned(kAlignmentBytes) == kAlignmentBytes);
+  CHECK(aligned(3 * kAlignmentBytes + 1) == 4 * kAlignmentBytes);
+}
 
 TEST_CASE("memory counts what its buffers hold, and the most they ever held") {
   HostMemory memory;
@@ -35,8 +42,8 @@ TEST_CASE("memory counts what its buffers hold, and the most they ever held") {
     const Buffer a(memory, 1000);
     const Buffer b(memory, 500);
     CHECK(memory.used_bytes() == 1500);
-    CHECK(aligned(a.data()));
-    CHECK(aligned(b.data()));
+    CHECK(is_aligned(a.data()));
+    CHECK(is_aligned(b.data()));
   }
   CHECK(memory.used_bytes() == 0);
   const Buffer c(memory, 700);
