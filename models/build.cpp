@@ -6,7 +6,6 @@
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
-#include "runtime/config/model_json.h"
 
 namespace sherd {
 namespace {
@@ -147,7 +146,6 @@ std::string describe(const ModelConfig& config, const Model& model) {
 Model build_model(const ModelConfig& config) {
   Model model = build_units(config);
   model.description = describe(config, model);
-  model.config_json = model_config_json(config, DType::f32);
   return model;
 }
 

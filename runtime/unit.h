@@ -144,7 +144,6 @@ struct Model {
   SampleSpec sample;
   std::int64_t max_sequence = 0;  ///< 0: no limit
   std::vector<std::unique_ptr<Unit>> units;
-  std::string config_json;  ///< what `config.json` of a model folder holds
 };
 
 }  // namespace sherd
