@@ -33,6 +33,12 @@ void install(int signal) {
 void catch_stop_signals() {
   install(SIGTERM);
   install(SIGUSR1);
+  // A process starts with the signals blocked that whoever started it had blocked.
+  sigset_t stops;
+  sigemptyset(&stops);
+  sigaddset(&stops, SIGTERM);
+  sigaddset(&stops, SIGUSR1);
+  check_posix(sigprocmask(SIG_UNBLOCK, &stops, nullptr), "sigprocmask");
 }
 
 const char* stop_signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGUSR1"; }

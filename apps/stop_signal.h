@@ -6,7 +6,8 @@
 namespace sherd {
 
 /// From here on, the first SIGTERM or SIGUSR1 asks this process for a stop, and the second ends it
-/// at once.
+/// at once, even if both were blocked when the process was started. Call it before there are
+/// threads.
 void catch_stop_signals();
 
 /// "SIGTERM", "SIGUSR1".

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -21,6 +22,14 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+/// What a process starts inherits: these tests send signals, to launchers too, which would not see
+/// those that whoever runs the tests has blocked.
+void unblock_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  check_posix(sigprocmask(SIG_SETMASK, &none, nullptr), "sigprocmask");
+}
+
 }  // namespace
 
 CommandResult run_shell(const std::string& command, int timeout_s) {
@@ -28,6 +37,7 @@ CommandResult run_shell(const std::string& command, int timeout_s) {
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 "
       "timeout -k 5 {} sh -c {} < /dev/null 2>&1",
       timeout_s, quoted(command));
+  unblock_signals();
   const auto started = std::chrono::steady_clock::now();
   FILE* pipe = popen(whole.c_str(), "r");
   check_posix(pipe == nullptr ? -1 : 0, "popen");
