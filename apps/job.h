@@ -15,9 +15,8 @@ ExitCode report_error(const std::exception& error);
 /// Prints "error: [rank r] …" and ends all ranks with the error's exit code.
 [[noreturn]] void end_job(const std::exception& error, MpiSession& session);
 
-/// Runs `work` between ranks that wait for each other. An error ends the job here: on the way up,
-/// destructors would wait for streams whose peers never come. Errors that all ranks have alike
-/// travel on.
+/// Runs `work` between ranks that wait for each other. An error ends the job here, before anything
+/// is unwound. Errors that all ranks have alike travel on.
 template <class F>
 auto run_or_end_job(MpiSession& session, F&& work) {
   try {

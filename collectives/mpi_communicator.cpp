@@ -33,7 +33,8 @@ MpiCommunicator::MpiCommunicator(const MpiRoot& root, MPI_Comm host_comm, std::s
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& name) {
   require(color >= 0, "the color of '{}' can't be negative, got {}", name, color);
-  meet(host_comm_, timeout_, fmt::format("splitting '{}' from '{}'", name, name_));
+  meet(host_comm_, timeout_, fmt::format("splitting '{}' from '{}'", name, name_),
+       [this] { check_peers(); });
   MPI_Comm part = MPI_COMM_NULL;
   SHERD_CHECK_MPI(MPI_Comm_split(host_comm_, color, key, &part));
   return make_mpi_communicator(root_, root_.context.keep(part), name);

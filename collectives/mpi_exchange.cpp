@@ -11,9 +11,10 @@ std::string have_ranks(std::span<const int> ranks) {
   return fmt::format("ranks {} have", fmt::join(ranks, ", "));
 }
 
-void meet(MPI_Comm comm, std::chrono::nanoseconds timeout, const std::string& what) {
+void meet(MPI_Comm comm, std::chrono::nanoseconds timeout, const std::string& what,
+          const std::function<void()>& idle) {
   Exchange<char> exchange(comm, timeout);
-  if (exchange.run('\0', [] {})) return;
+  if (exchange.run('\0', idle)) return;
   throw CommunicationError(fmt::format("{}: {} not arrived within {:g} s", what,
                                        have_ranks(exchange.missing()),
                                        std::chrono::duration<double>(timeout).count()));

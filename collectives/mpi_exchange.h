@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <functional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -118,7 +119,9 @@ class Exchange {
 };
 
 /// Meets all ranks of `comm` on the host: throws CommunicationError that names `what` and who is
-/// missing.
-void meet(MPI_Comm comm, std::chrono::nanoseconds timeout, const std::string& what);
+/// missing. `idle` is called while it waits, and may throw.
+void meet(
+    MPI_Comm comm, std::chrono::nanoseconds timeout, const std::string& what,
+    const std::function<void()>& idle = [] {});
 
 }  // namespace sherd

@@ -190,6 +190,25 @@ TEST_CASE("a rank that an exception ends tells the others at once", "[dist]") {
   }
 }
 
+TEST_CASE("a rank that an exception ends is not waited for on the host", "[dist]") {
+  const bool shared_window = GENERATE(true, false);
+  CAPTURE(shared_window);
+  const auto start = Clock::now();
+  const auto body = [&] {
+    auto world = make_world(options(shared_window, 100));
+    if (world->size() == 1) return;
+    if (world->rank() == 1) throw std::runtime_error("bad luck");
+    CHECK_THROWS_WITH(world->split(0, world->rank(), "part"),
+                      ContainsSubstring("rank 1 failed: an exception ended its work"));
+    CHECK(Clock::now() - start < kSoon);
+  };
+  if (mpi_session().rank() == 1) {
+    CHECK_THROWS_AS(body(), std::runtime_error);
+  } else {
+    body();
+  }
+}
+
 TEST_CASE("a communicator that a rank abandons lets go of everyone at once", "[dist]") {
   const bool shared_window = GENERATE(true, false);
   CAPTURE(shared_window);
