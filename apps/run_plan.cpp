@@ -77,8 +77,7 @@ RunPlan plan_run(const RunConfig& run, int world, std::string* nodes) {
   cut.weights = options.shard_weights;
   cut.granularity = options.shard_granularity;
   const ShardLayout layout(model.units, cut);
-  const PlanInput input =
-      plan_input(model, layout, options.largest_micro_batch, options.plan);
+  const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
   const Plans plans = make_plans(input, options.plan);
   RunPlan result;
   result.model = model.description;

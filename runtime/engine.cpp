@@ -61,8 +61,7 @@ Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
       options_(options),
       world_(world),
       layout_(model_.units, layout_options(options, world.size())),
-      plan_input_(
-          sherd::plan_input(model_, layout_, options.largest_micro_batch, options.plan)),
+      plan_input_(sherd::plan_input(model_, layout_, options.largest_micro_batch, options.plan)),
       loss_scaler_(options.loss_scale) {
   validate(options.plan.optimizer);
   validate(options.schedule);
