@@ -166,8 +166,8 @@ void KernelBench::rows() {
   const auto inner_bytes = static_cast<double>(activated.size_bytes());
   bytes_row("swiglu forward", 3.0 * inner_bytes,
             [&] { swiglu_forward(gate_up, activated, stream_); });
-  bytes_row("swiglu backward", 5.0 * inner_bytes,
-            [&] { swiglu_backward(activated, gate_up, gate_up, stream_); });
+  bytes_row("swiglu backward", 6.0 * inner_bytes,
+            [&] { swiglu_backward(activated, gate_up, activated, gate_up, stream_); });
   const Tensor logits = tensor({kRows, kVocabulary});
   const Tensor losses = tensor({kRows});
   const Tensor scale = tensor({1});

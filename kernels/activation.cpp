@@ -70,13 +70,16 @@ void run_forward(const T* x, T* y, std::int64_t numel) {
   });
 }
 
-template <class F, class T>
-void run_backward(const T* dy, const T* x, T* dx, std::int64_t numel) {
+/// kRemakes: y is written too.
+template <bool kRemakes, class F, class T>
+void run_backward(const T* dy, const T* x, T* y, T* dx, std::int64_t numel) {
   for_blocks(numel, [=](std::int64_t first, std::int64_t last) {
 #pragma omp simd
     for (std::int64_t i = first; i < last; ++i) {
-      const float slope = F::slope(static_cast<float>(x[i]));
-      dx[i] = static_cast<T>(static_cast<float>(dy[i]) * slope);
+      const auto at = static_cast<float>(x[i]);
+      const auto d = static_cast<float>(dy[i]);
+      if constexpr (kRemakes) y[i] = static_cast<T>(F::value(at));
+      dx[i] = static_cast<T>(d * F::slope(at));
     }
   });
 }
@@ -96,18 +99,21 @@ void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Strea
   });
 }
 
-void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Activation kind,
-                         Stream& stream) {
+void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& dx,
+                         Activation kind, Stream& stream) {
   const OperandCheck check("activation_backward", stream);
   check.is_float(x, "x");
   check.is(dy, "dy", x.dtype(), x.shape());
+  if (y.defined()) check.is(y, "y", x.dtype(), x.shape());
   check.is(dx, "dx", x.dtype(), x.shape());
-  if (!stream.device().is_cpu()) return on_cuda::activation_backward(dy, x, dx, kind, stream);
+  if (!stream.device().is_cpu()) return on_cuda::activation_backward(dy, x, y, dx, kind, stream);
   const std::int64_t numel = x.numel();
   with_float(x.dtype(), [&]<class T>() {
     with_activation(kind, [&]<class F>() {
-      enqueue(stream, [=, up = dy.as<T>(), at = x.as<T>(), to = dx.as<T>()] {
-        run_backward<F>(up, at, to, numel);
+      enqueue(stream, [=, up = dy.as<T>(), at = x.as<T>(), again = static_cast<T*>(y.data()),
+                       to = dx.as<T>()] {
+        again == nullptr ? run_backward<false, F>(up, at, again, to, numel)
+                         : run_backward<true, F>(up, at, again, to, numel);
       });
     });
   });

@@ -53,12 +53,27 @@ template <class T, class Function>
 struct Forward {
   __device__ T operator()(T, T x) const { return from_float<T>(Function::value(to_float(x))); }
 };
-template <class T, class Function>
-struct Backward {
-  __device__ T operator()(T, T dy, T x) const {
-    return from_float<T>(to_float(dy) * Function::slope(to_float(x)));
-  }
-};
+
+/// V elements a thread and turn, and what is left one by one. y may be null.
+template <int V, class Function, class T>
+__global__ void backward_kernel(std::int64_t n, const T* dy, const T* x, T* y, T* dx) {
+  const auto at_packs = [&]<int Width>(std::int64_t first, std::int64_t last) {
+    for (std::int64_t p = first + thread_index(); p < last; p += thread_count()) {
+      auto up = load_pack<Width>(dy + p * Width);
+      auto at = load_pack<Width>(x + p * Width);
+#pragma unroll
+      for (int i = 0; i < Width; ++i) {
+        const float value = to_float(at.v[i]);
+        at.v[i] = from_float<T>(to_float(up.v[i]) * Function::slope(value));
+        up.v[i] = from_float<T>(Function::value(value));
+      }
+      if (y != nullptr) store_pack(y + p * Width, up);
+      store_pack(dx + p * Width, at);
+    }
+  };
+  at_packs.template operator()<V>(0, n / V);
+  at_packs.template operator()<1>(n / V * V, n);
+}
 
 /// Calls f.operator()<T, Function>() with the device type and the function of `kind`.
 template <class F>
@@ -86,11 +101,19 @@ void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Strea
   });
 }
 
-void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Activation kind,
-                         Stream& stream) {
+void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& dx,
+                         Activation kind, Stream& stream) {
+  const std::int64_t n = x.numel();
+  if (n == 0) return;
   with_activation(x.dtype(), kind, [&]<class T, class Function>() {
-    map("activation_backward", x.numel(), stream, Backward<T, Function>{}, elements<T>(dx),
-        elements<const T>(dy), elements<const T>(x));
+    const bool packed = is_aligned(dy.data()) && is_aligned(x.data()) && is_aligned(y.data()) &&
+                        is_aligned(dx.data());
+    const auto launch = [&]<int V>() {
+      backward_kernel<V, Function><<<blocks_for((n + V - 1) / V), kBlock, 0, cuda(stream)>>>(
+          n, elements<const T>(dy), elements<const T>(x), elements<T>(y), elements<T>(dx));
+      check_launch("activation_backward");
+    };
+    packed ? launch.template operator()<kPack<T>>() : launch.template operator()<1>();
   });
 }
 

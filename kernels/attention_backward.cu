@@ -211,12 +211,12 @@ void launch(const AttentionCall& call, const AttentionBackwardOperands& at, cons
   const auto* dout = static_cast<const T*>(at.dout);
   const auto* qkv = static_cast<const T*>(at.qkv);
   auto* dqkv = static_cast<T*>(at.dqkv);
-  allow_shared_memory(key_kernel<T, Width>, kBytes);
+  allow_shared(key_kernel<T, Width>, kBytes);
   const auto key_blocks = static_cast<unsigned>(tile_blocks(call, call.kv_heads, kRows));
   key_kernel<T, Width><<<key_blocks, kAttentionThreads, kBytes, cuda(stream)>>>(
       call, dout, qkv, at.lse, row_dots, dqkv);
   check_launch("attention_backward of keys and values");
-  allow_shared_memory(query_kernel<T, Width>, kBytes);
+  allow_shared(query_kernel<T, Width>, kBytes);
   const auto query_blocks = static_cast<unsigned>(tile_blocks(call, call.heads, kRows));
   query_kernel<T, Width><<<query_blocks, kAttentionThreads, kBytes, cuda(stream)>>>(
       call, dout, qkv, at.lse, row_dots, dqkv);

@@ -163,10 +163,4 @@ void with_tile_width(std::int64_t width, F&& f) {
   f.template operator()<256>();
 }
 
-/// Lets a kernel have `bytes` of shared memory, which may be more than it has unasked.
-template <class Kernel>
-void allow_shared_memory(Kernel* kernel, int bytes) {
-  SHERD_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-}
-
 }  // namespace sherd

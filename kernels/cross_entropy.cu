@@ -1,13 +1,22 @@
 #include "kernels/cross_entropy.h"
 
+#include <cooperative_groups.h>
+
 #include <algorithm>
 
 #include "kernels/cuda_kernels.h"
 #include "kernels/device_math.cuh"
 
+// A row is read once and written once: between, it lies in the shared memory of one block, or, when
+// it is longer, of a cluster of blocks that tell each other their sums. Rows longer than that are
+// read twice.
+
 namespace sherd::on_cuda {
 namespace {
 
+namespace cg = cooperative_groups;
+
+constexpr int kMostBlocks = 8;  // of a cluster
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kMostThreads = 1024;
 
@@ -21,26 +30,31 @@ struct LossOperands {
 };
 
 /// A row as packs between two edges of less than a pack, so that any row is read 16 bytes at a
-/// time.
+/// time. Block `part` of `parts` has the packs [first, last), and the first block the edges too.
 template <class T>
 struct RowCut {
-  __device__ RowCut(const T* row, std::int64_t width) {
+  __device__ RowCut(const T* row, std::int64_t width, unsigned of_block, unsigned parts)
+      : part(of_block) {
     const auto past = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % kPackBytes);
     const int wanted = past == 0 ? 0 : (kPackBytes - past) / static_cast<int>(sizeof(T));
     head = wanted < width ? wanted : static_cast<int>(width);
     packs = (width - head) / kPack<T>;
     tail = static_cast<int>(width - head - packs * kPack<T>);
+    const std::int64_t each = (packs + parts - 1) / parts;
+    first = part * each < packs ? part * each : packs;
+    last = first + each < packs ? first + each : packs;
   }
   /// The element of an edge that this thread has, or -1.
   __device__ std::int64_t edge() const {
     const int thread = static_cast<int>(threadIdx.x);
-    if (thread < head) return thread;
-    return thread < head + tail ? packs * kPack<T> + thread : -1;
+    if (part != 0 || thread >= head + tail) return -1;
+    return thread < head ? thread : packs * kPack<T> + thread;
   }
   __device__ std::int64_t column(std::int64_t pack) const { return head + pack * kPack<T>; }
 
+  unsigned part;
   int head, tail;
-  std::int64_t packs;
+  std::int64_t packs, first, last;
 };
 
 /// Σ e^(x - largest).
@@ -69,14 +83,33 @@ struct Softmax {
     sum = block_sum(sum * exp_for<T>(largest - base_of(now)));
     largest = now;
   }
+  /// What the blocks of the cluster took together, added in their order; `shared` is in the shared
+  /// memory of each.
+  __device__ void join(const cg::cluster_group& cluster, float2* shared) {
+    if (threadIdx.x == 0) *shared = {largest, sum};
+    cluster.sync();
+    float now = kMinusInfinity;
+    for (unsigned b = 0; b < cluster.num_blocks(); ++b) {
+      now = fmaxf(now, cluster.map_shared_rank(shared, b)->x);
+    }
+    float total = 0.0f;
+    for (unsigned b = 0; b < cluster.num_blocks(); ++b) {
+      const float2 part = *cluster.map_shared_rank(shared, b);
+      total += part.y * exp_for<T>(part.x - base_of(now));
+    }
+    largest = now;
+    sum = total;
+    cluster.sync();  // nobody ends while others read its shared memory
+  }
 };
 
-/// One row: where a row fits, `kept` holds its packs, so that logits are read once and written
-/// once.
+/// One row, by the blocks of a cluster: where it fits, `kept` holds each block's packs.
 template <bool kOnChip, class T>
 __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label, float* loss,
                             Pack<T, kPack<T>>* kept) {
-  const RowCut<T> cut(row, o.vocabulary);
+  __shared__ float2 of_block;  // largest and sum
+  const cg::cluster_group cluster = cg::this_cluster();
+  const RowCut<T> cut(row, o.vocabulary, cluster.block_rank(), cluster.num_blocks());
   const std::int64_t edge = cut.edge();
   const float label_logit = to_float(row[label]);
   Softmax<T> softmax;
@@ -86,13 +119,15 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
     softmax.take({at_edge});
   }
 #pragma unroll 4
-  for (std::int64_t p = threadIdx.x; p < cut.packs; p += blockDim.x) {
+  for (std::int64_t p = cut.first + threadIdx.x; p < cut.last; p += blockDim.x) {
     const auto pack = load_pack<kPack<T>>(row + cut.column(p));
-    if constexpr (kOnChip) kept[p] = pack;
+    if constexpr (kOnChip) kept[p - cut.first] = pack;
     softmax.take(pack.v);
   }
-  softmax.join();  // all threads have read all they need of the row
-  if (threadIdx.x == 0) {
+  softmax.join();
+  if (cluster.num_blocks() > 1) softmax.join(cluster, &of_block);
+  // All threads have read all they need of the row.
+  if (cut.part == 0 && threadIdx.x == 0) {
     *loss = static_cast<float>(log(static_cast<double>(softmax.sum)) +
                                (static_cast<double>(softmax.largest) - label_logit));
   }
@@ -104,9 +139,9 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
     return from_float<T>((is_label ? p - 1.0f : p) * scale);
   };
   if (edge >= 0) row[edge] = gradient(at_edge, edge == label);
-  for (std::int64_t p = threadIdx.x; p < cut.packs; p += blockDim.x) {
+  for (std::int64_t p = cut.first + threadIdx.x; p < cut.last; p += blockDim.x) {
     T* at = row + cut.column(p);
-    auto pack = kOnChip ? kept[p] : load_pack<kPack<T>>(at);
+    auto pack = kOnChip ? kept[p - cut.first] : load_pack<kPack<T>>(at);
     const std::int64_t to_label = label - cut.column(p);
 #pragma unroll
     for (int i = 0; i < kPack<T>; ++i) pack.v[i] = gradient(pack.v[i], i == to_label);
@@ -114,12 +149,14 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
   }
 }
 
-/// A block a row. A row whose label is ignored has no loss and no gradient, whatever its logits; a
-/// label outside the vocabulary makes its loss NaN.
+/// A cluster a row. A row whose label is ignored has no loss and no gradient, whatever its logits;
+/// a label outside the vocabulary makes its loss NaN.
 template <bool kOnChip, class T>
 __global__ void __launch_bounds__(kMostThreads) loss_kernel(LossOperands<T> o) {
   extern __shared__ uint4 shared_row[];
-  const std::int64_t index = blockIdx.x;
+  const unsigned blocks = cg::this_cluster().num_blocks();
+  const std::int64_t index = blockIdx.x / blocks;
+  const unsigned part = blockIdx.x % blocks;
   T* row = o.logits + index * o.vocabulary;
   const std::int32_t label = o.labels[index];
   if (label >= 0 && label < o.vocabulary) {
@@ -127,32 +164,61 @@ __global__ void __launch_bounds__(kMostThreads) loss_kernel(LossOperands<T> o) {
                          reinterpret_cast<Pack<T, kPack<T>>*>(shared_row));
     return;
   }
-  if (threadIdx.x == 0) o.losses[index] = label == kIgnoredLabel ? 0.0f : nanf("");
+  if (part == 0 && threadIdx.x == 0) o.losses[index] = label == kIgnoredLabel ? 0.0f : nanf("");
   if (o.scale == nullptr) return;
-  for (std::int64_t i = threadIdx.x; i < o.vocabulary; i += blockDim.x) row[i] = T(0.0f);
+  const RowCut<T> cut(row, o.vocabulary, part, blocks);
+  if (cut.edge() >= 0) row[cut.edge()] = T(0.0f);
+  for (std::int64_t p = cut.first + threadIdx.x; p < cut.last; p += blockDim.x) {
+    store_pack(row + cut.column(p), Pack<T, kPack<T>>{});
+  }
 }
 
-/// Rows so long that only one fits a multiprocessor have a block of all the threads it takes.
-int threads_of(std::int64_t row_bytes) {
-  constexpr int kThreads = 512;
-  if (row_bytes > kMostSharedBytes / 2) return kMostThreads;
+/// How a row of so many bytes is computed: for the loss alone as for the gradient too, so that the
+/// loss has the same bits.
+struct RowPlan {
+  explicit RowPlan(std::int64_t row_bytes) {
+    constexpr std::int64_t kHalf = kMostSharedBytes / 2;
+    constexpr int kFewThreads = 512;  // where a multiprocessor has more than one block
+    const auto share = [&](unsigned parts) {
+      const std::int64_t packs = (row_bytes / kPackBytes + parts - 1) / parts;
+      return packs * kPackBytes;
+    };
+    // While one of two blocks on a multiprocessor reads, the other may write.
+    while (blocks < kMostBlocks && share(blocks) > kHalf) blocks *= 2;
+    fits = share(blocks) <= kMostSharedBytes;
+    if (!fits) blocks = 1;
+    block_bytes = share(blocks);
+    threads = block_bytes > kHalf ? kMostThreads : kWarp;
+    while (threads < kFewThreads && threads * kPackBytes < block_bytes) threads *= 2;
+  }
+
+  unsigned blocks = 1;
+  bool fits = false;  ///< in the shared memory of so many blocks
+  std::int64_t block_bytes = 0;
   int threads = kWarp;
-  while (threads < kThreads && threads * kPackBytes < row_bytes) threads *= 2;
-  return threads;
-}
+};
 
 template <class T>
 void launch(const char* name, std::int64_t rows, const LossOperands<T>& o, Stream& stream) {
   if (rows == 0) return;
-  const auto blocks = static_cast<unsigned>(rows);
-  const std::int64_t row_bytes = o.vocabulary * static_cast<std::int64_t>(sizeof(T));
-  const int threads = threads_of(row_bytes);
-  if (o.scale != nullptr && row_bytes <= kMostSharedBytes) {
-    allow_shared(loss_kernel<true, T>, row_bytes);
-    loss_kernel<true><<<blocks, threads, row_bytes, cuda(stream)>>>(o);
-  } else {
-    loss_kernel<false><<<blocks, threads, 0, cuda(stream)>>>(o);
+  const RowPlan plan(o.vocabulary * static_cast<std::int64_t>(sizeof(T)));
+  const bool on_chip = plan.fits && o.scale != nullptr;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = plan.blocks;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(rows) * plan.blocks);
+  config.blockDim = dim3(static_cast<unsigned>(plan.threads));
+  config.stream = cuda(stream);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  if (on_chip) {
+    allow_shared(loss_kernel<true, T>, plan.block_bytes);
+    config.dynamicSmemBytes = static_cast<std::size_t>(plan.block_bytes);
   }
+  const auto kernel = on_chip ? loss_kernel<true, T> : loss_kernel<false, T>;
+  SHERD_CHECK(cudaLaunchKernelEx(&config, kernel, o));
   check_launch(name);
 }
 

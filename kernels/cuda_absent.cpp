@@ -71,12 +71,17 @@ std::string attention_engine(const Shape&, DType, bool, const AttentionSpec&, St
   no_cuda();
 }
 void activation_forward(const Tensor&, const Tensor&, Activation, Stream&) { no_cuda(); }
-void activation_backward(const Tensor&, const Tensor&, const Tensor&, Activation, Stream&) {
+void activation_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                         Stream&) {
   no_cuda();
 }
 void swiglu_forward(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
-void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }
-void dropout(const Tensor&, const Tensor&, float, RngKey, std::uint64_t, Stream&) { no_cuda(); }
+void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Stream&) {
+  no_cuda();
+}
+void dropout(const Tensor&, const Tensor&, const Tensor&, float, RngKey, std::uint64_t, Stream&) {
+  no_cuda();
+}
 void add(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void cast(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void accumulate_into(const Tensor&, const Tensor&, Stream&) { no_cuda(); }

@@ -68,13 +68,13 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mas
 std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
                              Stream& stream);
 void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Stream& stream);
-void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Activation kind,
-                         Stream& stream);
+void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& dx,
+                         Activation kind, Stream& stream);
 void swiglu_forward(const Tensor& gate_up, const Tensor& y, Stream& stream);
-void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up,
-                     Stream& stream);
-void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
-             std::uint64_t first_index, Stream& stream);
+void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& y,
+                     const Tensor& dgate_up, Stream& stream);
+void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
+             RngKey key, std::uint64_t first_index, Stream& stream);
 void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream);
 void cast(const Tensor& a, const Tensor& out, Stream& stream);
 void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream);

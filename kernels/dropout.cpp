@@ -28,24 +28,58 @@ void draw_tile(RngKey key, std::uint64_t block, std::array<float, kTile>& number
   }
 }
 
+template <class T>
+struct DropoutOperands {
+  const T* x;
+  const T* residual;  ///< may be null
+  T* y;
+  float probability;
+  RngKey key;
+  std::uint64_t first_index;
+};
+
 /// Keeps or drops x[first, last), a tile of random numbers at a time.
 template <class T>
-void drop_range(const T* x, T* y, std::int64_t first, std::int64_t last, float probability,
-                RngKey key, std::uint64_t first_index) {
+void drop_range(const DropoutOperands<T>& o, std::int64_t first, std::int64_t last) {
+  const float probability = o.probability;
   const float scale = 1.0f / (1.0f - probability);
+  const bool add = o.residual != nullptr;
+  const T* x = o.x;
+  const T* residual = add ? o.residual : x;
+  T* y = o.y;
   std::array<float, kTile> numbers;
   for (std::int64_t i = first; i < last;) {
-    const std::uint64_t index = first_index + static_cast<std::uint64_t>(i);
-    draw_tile(key, index / kWords, numbers);
+    const std::uint64_t index = o.first_index + static_cast<std::uint64_t>(i);
+    draw_tile(o.key, index / kWords, numbers);
     const float* number = numbers.data() + index % kWords;  // not 0 only for the first tile
     const auto rest = static_cast<std::int64_t>(kTile - index % kWords);
     const std::int64_t count = std::min(rest, last - i);
 #pragma omp simd
     for (std::int64_t k = 0; k < count; ++k) {
-      y[i + k] = T(number[k] >= probability ? static_cast<float>(x[i + k]) * scale : 0.0f);
+      const float kept = number[k] >= probability ? static_cast<float>(x[i + k]) * scale : 0.0f;
+      y[i + k] = T(add ? static_cast<float>(residual[i + k]) + kept : kept);
     }
     i += count;
   }
+}
+
+/// A residual that is not there is undefined.
+void run_dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
+                 RngKey key, std::uint64_t first_index, Stream& stream) {
+  const std::int64_t n = x.numel();
+  if (n == 0) return;
+  if (!stream.device().is_cpu()) {
+    return on_cuda::dropout(x, residual, y, probability, key, first_index, stream);
+  }
+  with_float(x.dtype(), [&]<class T>() {
+    const DropoutOperands<T> operands{x.as<T>(), static_cast<const T*>(residual.data()),
+                                      y.as<T>(), probability,
+                                      key,       first_index};
+    enqueue(stream, [=] {
+      for_blocks(n,
+                 [&](std::int64_t first, std::int64_t last) { drop_range(operands, first, last); });
+    });
+  });
 }
 
 }  // namespace
@@ -57,19 +91,19 @@ void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
   const OperandCheck check("dropout", stream);
   check.is_float(x, "x");
   check_flat(check, y, "y", x.dtype(), x.numel());
-  const std::int64_t n = x.numel();
   if (probability == 0.0f) return copy(x, y, stream);
-  if (n == 0) return;
-  if (!stream.device().is_cpu()) {
-    return on_cuda::dropout(x, y, probability, key, first_index, stream);
-  }
-  with_float(x.dtype(), [&]<class T>() {
-    enqueue(stream, [=, from = x.as<T>(), to = y.as<T>()] {
-      for_blocks(n, [=](std::int64_t first, std::int64_t last) {
-        drop_range(from, to, first, last, probability, key, first_index);
-      });
-    });
-  });
+  run_dropout(x, {}, y, probability, key, first_index, stream);
+}
+
+void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
+             RngKey key, std::uint64_t first_index, Stream& stream) {
+  require(probability > 0.0f && probability < 1.0f,
+          "dropout onto a residual takes 0 < probability < 1, got {}", probability);
+  const OperandCheck check("dropout", stream);
+  check.is_float(x, "x");
+  check_flat(check, residual, "residual", x.dtype(), x.numel());
+  check_flat(check, y, "y", x.dtype(), x.numel());
+  run_dropout(x, residual, y, probability, key, first_index, stream);
 }
 
 }  // namespace sherd

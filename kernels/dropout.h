@@ -15,4 +15,8 @@ namespace sherd {
 void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
              std::uint64_t first_index, Stream& stream);
 
+/// y = residual + dropout(x), rounded once; y may alias x or the residual. 0 < probability < 1.
+void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
+             RngKey key, std::uint64_t first_index, Stream& stream);
+
 }  // namespace sherd

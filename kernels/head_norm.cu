@@ -170,9 +170,11 @@ __device__ void backward_head(const HeadRows& heads, const BackwardOperands<T>& 
       d_low, d_high, x_low, x_high);
 }
 
-/// `splits` blocks share each position, and take the positions in turns.
+/// `splits` blocks share each position, and take the positions in turns. Registers for two blocks
+/// of kMostNormThreads on a multiprocessor would not hold a thread's packs; most heads' blocks have
+/// half the threads.
 template <int V, class T>
-__global__ void __launch_bounds__(kMostNormThreads, 2)
+__global__ void __launch_bounds__(kMostNormThreads, 1)
     backward_kernel(HeadRows heads, BackwardOperands<T> o, RopeShape shape, RopeSpec spec,
                     unsigned splits, NormSums<1> sums) {
   extern __shared__ float shared[];

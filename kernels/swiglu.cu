@@ -30,7 +30,8 @@ __global__ void forward_kernel(SwigluShape shape, const T* gate_up, T* y) {
 }
 
 template <int V, class T>
-__global__ void backward_kernel(SwigluShape shape, const T* dy, const T* gate_up, T* dgate_up) {
+__global__ void backward_kernel(SwigluShape shape, const T* dy, const T* gate_up, T* y,
+                                T* dgate_up) {
   const std::int64_t row = row_of_thread();
   if (row >= shape.rows) return;
   const T* gates = gate_up + row * 2 * shape.width;
@@ -41,15 +42,18 @@ __global__ void backward_kernel(SwigluShape shape, const T* dy, const T* gate_up
   for_columns<V>(shape.width, [&](std::int64_t c) {
     auto gate = load_pack<V>(gates + c);
     auto up = load_pack<V>(ups + c);
-    const auto slope = load_pack<V>(slopes + c);
+    auto slope = load_pack<V>(slopes + c);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float g = to_float(gate.v[i]);
+      const float u = to_float(up.v[i]);
       const float d = to_float(slope.v[i]);
       const Sigmoid s = sigmoid_for<T>(g);
-      gate.v[i] = from_float<T>(d * to_float(up.v[i]) * (s.value * (1.0f + g * s.complement)));
+      slope.v[i] = from_float<T>(g * s.value * u);
+      gate.v[i] = from_float<T>(d * u * (s.value * (1.0f + g * s.complement)));
       up.v[i] = from_float<T>(d * (g * s.value));
     }
+    if (y != nullptr) store_pack(y + row * shape.width + c, slope);
     store_pack(dgates + c, gate);
     store_pack(dups + c, up);
   });
@@ -78,21 +82,22 @@ void swiglu_forward(const Tensor& gate_up, const Tensor& y, Stream& stream) {
   });
 }
 
-void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up,
-                     Stream& stream) {
+void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& y,
+                     const Tensor& dgate_up, Stream& stream) {
   const SwigluShape shape = shape_of(gate_up, dy);
   if (shape.rows == 0) return;
   with_device_float(dy.dtype(), [&]<class T>() {
     const auto* slopes = elements<const T>(dy);
     const auto* from = elements<const T>(gate_up);
+    auto* again = elements<T>(y);
     auto* to = elements<T>(dgate_up);
     const auto launch = [&]<int V>() {
       const RowThreads threads = threads_for_rows(shape.width, V, 4);
       backward_kernel<V><<<threads.blocks_for_rows(shape.rows), threads.block(), 0, cuda(stream)>>>(
-          shape, slopes, from, to);
+          shape, slopes, from, again, to);
       check_launch("swiglu_backward");
     };
-    with_row_pack<T>(shape.width, launch, slopes, from, to);
+    with_row_pack<T>(shape.width, launch, slopes, from, again, to);
   });
 }
 

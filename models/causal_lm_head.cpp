@@ -5,8 +5,6 @@
 
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
-#include "kernels/linear.h"
-#include "kernels/norm.h"
 
 namespace sherd {
 namespace {
@@ -49,9 +47,7 @@ class CausalLmHead final : public Unit {
     Footprint f;
     f.forward_workspace_bytes = forward.peak_bytes();
     f.backward_workspace_bytes = bytes_of(backward_cut(rows, precision), precision.compute);
-    f.scratch_bytes = std::max({linear_scratch_bytes(),
-                                layer_norm_backward_scratch_bytes(rows, spec_.hidden_size),
-                                rms_norm_backward_scratch_bytes(rows, spec_.hidden_size)});
+    f.scratch_bytes = std::max(head_.scratch_bytes(rows), norm_.scratch_bytes(rows));
     return f;
   }
 
@@ -65,7 +61,7 @@ class CausalLmHead final : public Unit {
     Workspace workspace(context.workspace);
     const Scratch s = scratch(workspace, x.dtype(), chunk, keep_logits);
     for_each_chunk(rows, chunk, [&](std::int64_t first, std::int64_t count) {
-      const Tensor normed = s.normed.rows(0, count);
+      const Tensor normed = s.norm.normed.rows(0, count);
       const Tensor logits =
           keep_logits ? context.logits.rows(first, count) : s.logits.rows(0, count);
       norm_.forward(context.parameters, x.rows(first, count), normed, s.statistics_of(count),
@@ -103,20 +99,18 @@ class CausalLmHead final : public Unit {
 
  private:
   struct Scratch {
-    Tensor normed;  // its gradient takes its place
-    NormStatistics statistics;
-    Tensor logits;  // their gradient takes their place
+    NormScratch norm;  // the gradient of its rows takes their place
+    Tensor logits;     // their gradient takes their place
 
     NormStatistics statistics_of(std::int64_t count) const {
-      const Tensor& mean = statistics.mean;
-      return {mean.defined() ? mean.rows(0, count) : Tensor{}, statistics.rstd.rows(0, count)};
+      const auto& [mean, rstd] = norm.statistics;
+      return {mean.defined() ? mean.rows(0, count) : Tensor{}, rstd.rows(0, count)};
     }
   };
 
   Scratch scratch(Workspace& workspace, DType compute, std::int64_t chunk, bool keep_logits) const {
     Scratch s;
-    s.normed = workspace.take(compute, {chunk, spec_.hidden_size});
-    s.statistics = norm_.statistics(workspace, chunk);
+    s.norm = norm_.scratch(workspace, chunk, compute);
     if (!keep_logits) s.logits = workspace.take(compute, {chunk, spec_.vocab_size});
     return s;
   }
@@ -180,7 +174,7 @@ class CausalLmHead final : public Unit {
                       std::int64_t count) const {
     const Tensor x = as_rows(context.input).rows(first, count);
     const Tensor dx = as_rows(context.input_gradient).rows(first, count);
-    const Tensor normed = s.normed.rows(0, count);
+    const Tensor normed = s.norm.normed.rows(0, count);
     const Tensor logits = s.logits.rows(0, count);
     const NormStatistics statistics = s.statistics_of(count);
     norm_.forward(context.parameters, x, normed, statistics, context.stream);

@@ -1,5 +1,8 @@
 #include "models/layers.h"
 
+#include <algorithm>
+
+#include "kernels/dropout.h"
 #include "kernels/norm.h"
 
 namespace sherd {
@@ -85,9 +88,40 @@ double LinearLayer::flops(std::int64_t rows) const {
   return 2.0 * static_cast<double>(rows) * static_cast<double>(in_) * static_cast<double>(out_);
 }
 
+std::int64_t LinearLayer::scratch_bytes(std::int64_t rows) const {
+  return std::max(linear_scratch_bytes(), has_bias_ ? bias_backward_scratch_bytes(rows, out_) : 0);
+}
+
+namespace {
+
+/// What numbers the elements of a micro-batch's rows of `width` in the step's batch.
+std::uint64_t first_element(const BatchView& batch, std::int64_t width) {
+  return static_cast<std::uint64_t>(batch.first_sample * batch.shape.sequence * width);
+}
+
+}  // namespace
+
+void ResidualLayer::forward(const ForwardContext& context, const Tensor& x, const Tensor& residual,
+                            const Tensor& y) const {
+  if (!context.training || !drops()) {
+    return LinearLayer::forward(context.parameters, x, residual, y, context.stream);
+  }
+  LinearLayer::forward(context.parameters, x, y, context.stream);
+  dropout(y, residual, y, dropout_, dropout_site(context.rng, site_),
+          first_element(context.batch, out()), context.stream);
+}
+
+Tensor ResidualLayer::backward_dropout(const BackwardContext& context, const Tensor& dy,
+                                       const Tensor& masked) const {
+  if (!drops()) return dy;
+  dropout(dy, masked, dropout_, dropout_site(context.rng, site_),
+          first_element(context.batch, out()), context.stream);
+  return masked;
+}
+
 NormLayer::NormLayer(NormKind kind, const std::string& name, std::int64_t width, float epsilon,
                      std::vector<ParameterSpec>& parameters)
-    : kind_(kind), epsilon_(epsilon), weight_(parameters.size()) {
+    : kind_(kind), width_(width), epsilon_(epsilon), weight_(parameters.size()) {
   parameters.push_back(vector_parameter(name + ".weight", width, {.kind = Init::Kind::ones}));
   if (kind_ == NormKind::rms) return;
   parameters.push_back(vector_parameter(name + ".bias", width, {.kind = Init::Kind::zeros}));
@@ -98,6 +132,15 @@ NormStatistics NormLayer::statistics(Workspace& workspace, std::int64_t rows) co
   if (kind_ == NormKind::layer) statistics.mean = workspace.take(DType::f32, {rows});
   statistics.rstd = workspace.take(DType::f32, {rows});
   return statistics;
+}
+
+NormScratch NormLayer::scratch(Workspace& workspace, std::int64_t rows, DType compute) const {
+  return {workspace.take(compute, {rows, width_}), statistics(workspace, rows)};
+}
+
+std::int64_t NormLayer::scratch_bytes(std::int64_t rows) const {
+  return kind_ == NormKind::rms ? rms_norm_backward_scratch_bytes(rows, width_)
+                                : layer_norm_backward_scratch_bytes(rows, width_);
 }
 
 void NormLayer::forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,

@@ -47,6 +47,9 @@ class LinearLayer {
   void backward_parameters(const BackwardContext& context, const Tensor& x, const Tensor& dy) const;
   void backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx) const;
   double flops(std::int64_t rows) const;
+  /// Of a CUDA stream, for all of the layer's operations on so many rows.
+  std::int64_t scratch_bytes(std::int64_t rows) const;
+  std::int64_t out() const { return out_; }
 
  private:
   Tensor bias_of(std::span<const Tensor> parameters) const {
@@ -60,12 +63,40 @@ class LinearLayer {
   bool has_bias_;  // the bias is the parameter after the weight
 };
 
+/// A linear layer that adds to the path around it, behind a dropout.
+class ResidualLayer : public LinearLayer {
+ public:
+  /// `site` is the unit's own number of the dropout.
+  ResidualLayer(const LinearSpec& spec, float dropout, int site,
+                std::vector<ParameterSpec>& parameters)
+      : LinearLayer(spec, parameters), dropout_(dropout), site_(site) {}
+
+  /// y = residual + dropout(layer(x)).
+  void forward(const ForwardContext& context, const Tensor& x, const Tensor& residual,
+               const Tensor& y) const;
+  bool drops() const { return dropout_ > 0.0f; }
+  /// The gradient of the layer's output, given that of y: `masked`, or dy itself when nothing is
+  /// dropped.
+  Tensor backward_dropout(const BackwardContext& context, const Tensor& dy,
+                          const Tensor& masked) const;
+
+ private:
+  float dropout_;
+  int site_;
+};
+
 enum class NormKind { layer, rms };
 
 /// What a norm's backward pass reads besides x, f32 [rows]; RMS norm has no mean.
 struct NormStatistics {
   Tensor mean;
   Tensor rstd;
+};
+
+/// What a norm that forward does not keep is made again in.
+struct NormScratch {
+  Tensor normed;
+  NormStatistics statistics;
 };
 
 /// A norm over the last dimension inside a unit, with a weight and (layer norm) a bias.
@@ -76,15 +107,19 @@ class NormLayer {
             std::vector<ParameterSpec>& parameters);
 
   NormStatistics statistics(Workspace& workspace, std::int64_t rows) const;
+  NormScratch scratch(Workspace& workspace, std::int64_t rows, DType compute) const;
   void forward(std::span<const Tensor> parameters, const Tensor& x, const Tensor& y,
                const NormStatistics& statistics, Stream& stream) const;
   /// dx = residual + the gradient of x; `residual` is undefined, or the gradient of the path around
   /// the norm, and may be dx itself.
   void backward(const BackwardContext& context, const Tensor& dy, const Tensor& x,
                 const NormStatistics& statistics, const Tensor& residual, const Tensor& dx) const;
+  /// Of a CUDA stream, for both passes over so many rows.
+  std::int64_t scratch_bytes(std::int64_t rows) const;
 
  private:
   NormKind kind_;
+  std::int64_t width_;
   float epsilon_;
   std::size_t weight_;  // layer norm's bias is the parameter after it
 };

@@ -73,7 +73,7 @@ class MlpLayer final : public Unit {
     if (first_) return;
     const Tensor& dx = context.input_gradient;
     linear_.backward_input(context, dy, dx);
-    activation_backward(dx, context.input, dx, Activation::relu, context.stream);
+    activation_backward(dx, context.input, {}, dx, Activation::relu, context.stream);
   }
 
   double forward_flops(const BatchShape& shape) const override {

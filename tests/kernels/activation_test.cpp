@@ -59,11 +59,27 @@ TEST_CASE("activations and their gradients agree with the oracle, in place and a
     want[i] = oracle::activation(want[i], kind);
   }
   run([&](Stream& stream) {
-    activation_backward(dy, x, in_place ? dy : dx, kind, stream);
+    activation_backward(dy, x, {}, in_place ? dy : dx, kind, stream);
     activation_forward(x, in_place ? x : y, kind, stream);
   });
   check_close((in_place ? x : y).values(), want, {dtype, 4, 8});
   check_close((in_place ? dy : dx).values(), slope, {dtype, 8, 4});
+}
+
+TEST_CASE("gradients of activations make the activation again, in place and apart") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const Activation kind = any_activation();
+  const bool in_place = GENERATE(false, true);
+  Random random;
+  TestTensor x = random.tensor(dtype, {40001}, -8, 8), dy = random.tensor(dtype, {40001});
+  TestTensor y(dtype, {40001}), dx = y, y_again = y, dx_again = y;
+  run([&](Stream& stream) {
+    activation_forward(x, y, kind, stream);
+    activation_backward(dy, x, {}, dx, kind, stream);
+    activation_backward(dy, x, in_place ? dy : y_again, in_place ? x : dx_again, kind, stream);
+  });
+  CHECK((in_place ? dy : y_again).bytes() == y.bytes());
+  CHECK((in_place ? x : dx_again).bytes() == dx.bytes());
 }
 
 TEST_CASE("SwiGLU and its gradient agree with the oracle, in place and apart") {
@@ -78,10 +94,17 @@ TEST_CASE("SwiGLU and its gradient agree with the oracle, in place and apart") {
   const Values gradient = swiglu_gradient(dy.values(), gate_up.values(), rows, width);
   run([&](Stream& stream) {
     swiglu_forward(gate_up, y, stream);
-    swiglu_backward(dy, gate_up, in_place ? gate_up : dgate_up, stream);
+    swiglu_backward(dy, gate_up, {}, dgate_up, stream);
   });
   check_close(y.values(), want, {dtype, 6, 36});
-  check_close((in_place ? gate_up : dgate_up).values(), gradient, {dtype, 6, 36});
+  check_close(dgate_up.values(), gradient, {dtype, 6, 36});
+
+  TestTensor y_again(dtype, {rows, width}), dgate_up_again(dtype, {rows, 2 * width});
+  TestTensor& y_place = in_place ? dy : y_again;
+  TestTensor& gradient_place = in_place ? gate_up : dgate_up_again;
+  run([&](Stream& stream) { swiglu_backward(dy, gate_up, y_place, gradient_place, stream); });
+  CHECK(y_place.bytes() == y.bytes());
+  CHECK(gradient_place.bytes() == dgate_up.bytes());
 }
 
 TEST_CASE("the activation oracles' gradients are those of their forward passes") {
@@ -107,7 +130,7 @@ TEST_CASE("activations pass NaN on and stay finite far out") {
   TestTensor dy(DType::f32, {5}, Values(5, 1)), y(DType::f32, {5}), dx(DType::f32, {5});
   run([&](Stream& stream) {
     activation_forward(x, y, kind, stream);
-    activation_backward(dy, x, dx, kind, stream);
+    activation_backward(dy, x, {}, dx, kind, stream);
   });
   CHECK(std::isnan(y.values()[0]));
   CHECK(std::isnan(dx.values()[0]));
@@ -125,14 +148,13 @@ TEST_CASE("activations give the same bits for any number of threads") {
       dy(DType::f32, {numel}, random.values(numel));
   TestTensor gate_up = random.tensor(DType::f32, {101, 198});
   check_threads_change_nothing([&](Stream& stream) {
-    std::vector<TestTensor> out{{DType::f32, {numel}},
-                                {DType::f32, {numel}},
-                                {DType::f32, {101, 99}},
-                                {DType::f32, {101, 198}}};
+    std::vector<TestTensor> out{{DType::f32, {numel}},   {DType::f32, {numel}},
+                                {DType::f32, {101, 99}}, {DType::f32, {101, 198}},
+                                {DType::f32, {numel}},   {DType::f32, {101, 99}}};
     activation_forward(x, out[0], Activation::gelu_erf, stream);
-    activation_backward(dy, x, out[1], Activation::gelu_tanh, stream);
+    activation_backward(dy, x, out[4], out[1], Activation::gelu_tanh, stream);
     swiglu_forward(gate_up, out[2], stream);
-    swiglu_backward(out[2], gate_up, out[3], stream);
+    swiglu_backward(out[2], gate_up, out[5], out[3], stream);
     return out;
   });
 }
@@ -144,10 +166,13 @@ TEST_CASE("activations refuse operands that do not fit") {
     CHECK_THROWS_MATCHES(
         activation_forward(x, half, Activation::relu, stream), ArgumentError,
         MessageMatches(ContainsSubstring("y is bf16 [2, 3], expected f32 [2, 3]")));
-    CHECK_THROWS_AS(activation_backward(x, short_x, x, Activation::relu, stream), ArgumentError);
+    CHECK_THROWS_AS(activation_backward(x, short_x, {}, x, Activation::relu, stream),
+                    ArgumentError);
+    CHECK_THROWS_AS(activation_backward(x, x, half, x, Activation::relu, stream), ArgumentError);
     CHECK_THROWS_MATCHES(swiglu_forward(x, short_x, stream), ArgumentError,
                          MessageMatches(ContainsSubstring("two halves, got [2, 3]")));
     CHECK_THROWS_AS(swiglu_forward(gate_up, short_x, stream), ArgumentError);
-    CHECK_THROWS_AS(swiglu_backward(x, gate_up, x, stream), ArgumentError);
+    CHECK_THROWS_AS(swiglu_backward(x, gate_up, {}, x, stream), ArgumentError);
+    CHECK_THROWS_AS(swiglu_backward(x, gate_up, half, gate_up, stream), ArgumentError);
   });
 }

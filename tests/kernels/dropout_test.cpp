@@ -21,8 +21,8 @@ std::vector<T> ones(std::int64_t n) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("dropout keeps the elements whose own number says so, scaled", "", float, bf16,
-                   f16) {
+TEMPLATE_TEST_CASE("dropout keeps the elements whose own number says so, scaled, and adds them", "",
+                   float, bf16, f16) {
   Random random;
   constexpr float kProbability = 0.3f;
   for (const std::int64_t n : {0, 1, 3, 255, 256, 257, 16385, 40003}) {
@@ -40,6 +40,20 @@ TEMPLATE_TEST_CASE("dropout keeps the elements whose own number says so, scaled"
       want.push_back(TestType(keep ? static_cast<float>(x[i]) * scale : 0.0f));
     }
     CHECK(same_bits(y, want));
+
+    std::vector<TestType> residual;
+    for (const double v : random.values(n)) residual.push_back(TestType(static_cast<float>(v)));
+    auto onto = residual;
+    run([&](Stream& stream) {
+      dropout(view_of(x), view_of(onto), view_of(onto), kProbability, fresh_key(), first, stream);
+    });
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const bool keep = uniform(fresh_key(), first + i) >= kProbability;
+      const float scale = 1.0f / (1.0f - kProbability);
+      const float kept = keep ? static_cast<float>(x[i]) * scale : 0.0f;
+      want[i] = TestType(static_cast<float>(residual[i]) + kept);
+    }
+    CHECK(same_bits(onto, want));
   }
 }
 
@@ -100,4 +114,7 @@ TEST_CASE("dropout refuses probabilities outside [0, 1) and unlike tensors") {
   CHECK_THROWS_AS(call(view_of(x), std::nanf("")), ArgumentError);
   CHECK_THROWS_AS(call(view_of(longer), 0.1f), ArgumentError);
   CHECK_THROWS_AS(call(view_of(other), 0.1f), ArgumentError);
+  const Tensor y = view_of(x);
+  CHECK_THROWS_AS(dropout(y, view_of(longer), y, 0.1f, fresh_key(), 0, stream), ArgumentError);
+  CHECK_THROWS_AS(dropout(y, y, y, 0.0f, fresh_key(), 0, stream), ArgumentError);
 }

@@ -78,12 +78,20 @@ TEST_CASE("on a GPU activations agree with the oracle as on the CPU, in place an
       want[i] = oracle::activation(want[i], kind);
     }
     const auto body = [&](Elementwise& c, Stream& stream, auto&& on) {
-      activation_backward(on(c.dy), on(c.x), on(in_place ? c.dy : c.dx), kind, stream);
+      activation_backward(on(c.dy), on(c.x), {}, on(in_place ? c.dy : c.dx), kind, stream);
       activation_forward(on(c.x), on(in_place ? c.x : c.y), kind, stream);
     };
     OnBoth<Elementwise>(gpu, start, body, shift).each([&](const Elementwise& c) {
       check_close((in_place ? c.x : c.y).values(), want, {dtype, 4, 8});
       check_close((in_place ? c.dy : c.dx).values(), slope, {dtype, 8, 4});
+    });
+    const auto both = [&](Elementwise& c, Stream& stream, auto&& on) {
+      activation_backward(on(c.dy), on(c.x), on(in_place ? c.dy : c.y), on(in_place ? c.x : c.dx),
+                          kind, stream);
+    };
+    OnBoth<Elementwise>(gpu, start, both, shift).each([&](const Elementwise& c) {
+      check_close((in_place ? c.dy : c.y).values(), want, {dtype, 4, 8});
+      check_close((in_place ? c.x : c.dx).values(), slope, {dtype, 8, 4});
     });
   }
 }
@@ -96,7 +104,7 @@ TEST_CASE("on a GPU activations pass NaN on and stay finite far out", "[gpu]") {
   Gpu gpu(0);
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
     activation_forward(on(x), on(y), kind, stream);
-    activation_backward(on(dy), on(x), on(dx), kind, stream);
+    activation_backward(on(dy), on(x), {}, on(dx), kind, stream);
   });
   CHECK(std::isnan(y.values()[0]));
   CHECK(std::isnan(dx.values()[0]));
@@ -116,10 +124,12 @@ TEST_CASE("on a GPU SwiGLU agrees with the oracle as on the CPU, in place and ap
   const Swiglu start(dtype, rows, width);
   const auto body = [&](Swiglu& c, Stream& stream, auto&& on) {
     swiglu_forward(on(c.gate_up), on(c.y), stream);
-    swiglu_backward(on(c.dy), on(c.gate_up), on(in_place ? c.gate_up : c.dgate_up), stream);
+    if (!in_place) return swiglu_backward(on(c.dy), on(c.gate_up), {}, on(c.dgate_up), stream);
+    swiglu_backward(on(c.dy), on(c.gate_up), on(c.dy), on(c.gate_up), stream);
   };
   OnBoth<Swiglu>(gpu, start, body, shift).each([&](const Swiglu& c) {
     check_close(c.y.values(), start.forward(), {dtype, 6, 36});
+    if (in_place) check_close(c.dy.values(), start.forward(), {dtype, 6, 36});
     check_close((in_place ? c.gate_up : c.dgate_up).values(), start.backward(), {dtype, 6, 36});
   });
 }

@@ -122,6 +122,7 @@ TEMPLATE_TEST_CASE("on a GPU dropout keeps what the CPU keeps, however it is cut
     const auto body = [&](Case& c, Stream& stream, auto&& on) {
       dropout(on(c.a), on(c.out), 0.3f, key, first, stream);
       dropout(on(c.b), on(c.b), 0.5f, key, first, stream);
+      dropout(on(c.a), on(c.b), on(c.b), 0.3f, key, first, stream);
       if (n > 5) {  // a second time, in two parts
         const Tensor whole = on(c.a);
         dropout(whole.flat({0, 5}), whole.flat({0, 5}), 0.3f, key, first, stream);

@@ -69,7 +69,7 @@ struct Step {
     head_norm_forward(heads, 0, kHeads, on(head_weight), on(saved), on(rstd), 1e-5f, {}, stream);
     swiglu_forward(on(y), on(half), stream);
     activation_forward(on(half), on(half), Activation::gelu_tanh, stream);
-    swiglu_backward(on(half), on(y), on(y), stream);
+    swiglu_backward(on(half), on(y), on(half), on(y), stream);
     dropout(on(y), on(y), 0.1f, {1, 2}, 3, stream);
     add(on(x), on(y), on(x), stream);
     rms_norm_forward(on(x), on(weight), on(y), on(rstd).flat({0, kRows}), 1e-5f, stream);

@@ -116,7 +116,8 @@ TEST_CASE("Flops count products and the causal half of attention") {
 std::int64_t saved_bytes(const std::string& name, std::size_t unit, DType compute) {
   const Model model = build_model(tiny_model(name));
   std::int64_t bytes = 0;
-  for (const TensorSpec& saved : model.units.at(unit)->footprint({3, 5}, {compute, compute}).saved) {
+  for (const TensorSpec& saved :
+       model.units.at(unit)->footprint({3, 5}, {compute, compute}).saved) {
     bytes += saved.size_bytes();
   }
   return bytes;

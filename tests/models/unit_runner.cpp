@@ -202,7 +202,8 @@ std::vector<UnitRunner::Activations> UnitRunner::run_forward(const DeviceBatch& 
 void UnitRunner::forward_unit(std::size_t unit, const DeviceBatch& batch, bool training,
                               const std::vector<Activations>& activations, const Tensor& losses,
                               const Tensor& logits) {
-  const Footprint footprint = model_.units[unit]->footprint(batch.view.shape, {compute_, gradient_});
+  const Footprint footprint =
+      model_.units[unit]->footprint(batch.view.shape, {compute_, gradient_});
   const Held workspace = hold(DType::u8, {footprint.forward_workspace_bytes});
   const std::vector<Tensor> parameters = parameters_of(unit);
   std::vector<Tensor> saved;
