@@ -29,7 +29,7 @@ struct HiddenLayer final : Unit {
   void backward(const BackwardContext& c) const override {
     const Tensor& x = c.input.defined() ? c.input : c.batch.inputs;
     const Tensor d(c.workspace.data(), x.dtype(), c.saved[0].shape(), x.device());
-    activation_backward(c.output_gradient, c.saved[0], d, Activation::relu, c.stream);
+    activation_backward(c.output_gradient, c.saved[0], {}, d, Activation::relu, c.stream);
     linear_backward_weight(x, d, c.gradients[0], kLayout, c.accumulate[0], c.stream);
     bias_backward(d, c.gradients[1], c.accumulate[1], c.stream);
     const Tensor& dx = c.input_gradient;
