@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/buffer.h"
 #include "core/device.h"
+#include "core/recording.h"
 #include "core/stream.h"
 
 namespace sherd {
@@ -25,5 +28,14 @@ std::unique_ptr<Memory> make_device_memory(Device device);
 /// Copies bytes between the host and the stream's device, or inside either, in the stream's order.
 /// Host memory comes from `make_host_memory` and stays untouched until the copy has run.
 void copy_bytes(const void* from, void* to, std::int64_t bytes, Stream& stream);
+
+/// Holds the stream up for so long, as a slow operation would.
+void pause(int microseconds, Stream& stream);
+
+/// Records what `enqueue` enqueues on `streams`, of one device, without running any of it. Nothing
+/// may be enqueued there from elsewhere meanwhile; operations and sizes must have run before, so
+/// that libraries have their plans. CUDA only: throws ArgumentError for CPU streams.
+std::unique_ptr<Recording> record_streams(std::span<Stream* const> streams,
+                                          const std::function<void()>& enqueue);
 
 }  // namespace sherd

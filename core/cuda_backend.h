@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/buffer.h"
 #include "core/device.h"
+#include "core/recording.h"
 #include "core/stream.h"
 
 namespace sherd {
@@ -41,5 +44,9 @@ std::unique_ptr<Memory> make_cuda_memory(Device device);
 /// Pinned host memory.
 std::unique_ptr<Memory> make_pinned_memory();
 void copy_bytes_cuda(const void* from, void* to, std::int64_t bytes, Stream& stream);
+/// Holds the stream up for so long.
+void pause_cuda(int microseconds, Stream& stream);
+std::unique_ptr<Recording> record_cuda_streams(std::span<Stream* const> streams,
+                                               const std::function<void()>& enqueue);
 
 }  // namespace sherd

@@ -19,6 +19,7 @@ class TokenEmbedding final : public Unit {
   explicit TokenEmbedding(const TokenEmbeddingSpec& spec) : spec_(spec) {}
 
   std::string_view name() const override { return "embedding"; }
+  bool draws_random_numbers() const override { return spec_.dropout > 0.0f; }
 
   std::vector<ParameterSpec> parameters() const override {
     const Init init{.kind = Init::Kind::normal, .scale = spec_.init_std};

@@ -16,9 +16,13 @@ namespace {
 class TransformerBlock final : public Unit {
  public:
   explicit TransformerBlock(const TransformerBlockSpec& spec)
-      : name_(spec.name), attention_(spec, parameters_), mlp_(spec, parameters_) {}
+      : name_(spec.name),
+        dropout_(spec.dropout),
+        attention_(spec, parameters_),
+        mlp_(spec, parameters_) {}
 
   std::string_view name() const override { return name_; }
+  bool draws_random_numbers() const override { return dropout_ > 0.0f; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override {
@@ -60,6 +64,7 @@ class TransformerBlock final : public Unit {
   static const Tensor& middle(std::span<const Tensor> saved) { return saved[saved.size() - 2]; }
 
   std::string name_;
+  float dropout_;
   std::vector<ParameterSpec> parameters_;
   AttentionHalf attention_;
   MlpHalf mlp_;

@@ -123,7 +123,7 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
   result.labels = executor_->scalars().labels;
   result.gradient_norm = summary.gradient_norm;
   result.lr = input.update.lr;
-  result.loss_scale = input.control.loss_scale;
+  result.loss_scale = input.loss_scale;
   result.applied = summary.finite && result.labels > 0;
   gradient_scale_ = summary.gradient_scale;
   if (!result.applied) explain_skip(result);
@@ -149,7 +149,7 @@ StepInput Engine::step_input(std::span<const MicroBatch> micro_batches, double l
   input.labels = labels_in(micro_batches);
   const auto labels = static_cast<double>(options_.labels_per_step);
   input.loss_gradient = static_cast<float>(loss_scale / labels);
-  input.control.loss_scale = loss_scale;
+  input.loss_scale = loss_scale;
   input.control.labels_per_step = labels;
   input.control.gradient_clipping = options_.gradient_clipping;
   return input;

@@ -36,6 +36,7 @@ struct EngineOptions {
   int threads = 1;                 ///< OpenMP threads of the compute stream
   int skip_limit = 100;            ///< skipped steps in a row that end the run
   DelayOptions delays;
+  bool record_steps = true;  ///< replay steps as CUDA graphs; no difference but in time
 };
 
 /// One micro-batch in host memory. Must stay untouched until the call it is passed to returns.

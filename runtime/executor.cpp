@@ -1,12 +1,9 @@
 #include "runtime/executor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "core/cpu_stream.h"
 #include "core/error.h"
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
@@ -18,18 +15,6 @@ namespace {
 
 constexpr std::uint64_t kDropoutSequences = std::uint64_t{1} << 63;
 
-constexpr std::int64_t kHostScalarBytes = 1024;
-static_assert(sizeof(HostScalars) <= kHostScalarBytes);
-
-/// Through memory that the device can copy from while the host goes on.
-void bring_in(const Tensor& from, const Tensor& to, void* staging, Stream& stream) {
-  require(from.dtype() == to.dtype() && from.numel() == to.numel(),
-          "a micro-batch needs {} {}, got {} {}", name_of(to.dtype()), to_string(to.shape()),
-          name_of(from.dtype()), to_string(from.shape()));
-  std::memcpy(staging, from.data(), static_cast<std::size_t>(from.size_bytes()));
-  copy_bytes(staging, to.data(), to.size_bytes(), stream);
-}
-
 }  // namespace
 
 Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOptions& options,
@@ -37,6 +22,7 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
     : model_(model),
       layout_(layout),
       delays_(options.delays),
+      records_(records(model, options, world)),
       seed_(options.seed),
       sequence_(options.largest_micro_batch.sequence),
       options_(placed.plan->options),
@@ -165,54 +151,53 @@ void Executor::fill_decay_segments(const OptimizerSpec& optimizer) {
   stream(Lane::compute).synchronize();
 }
 
-void Executor::prepare_events(const Plan& plan) {
-  auto& events = events_[&plan];
-  if (!events.empty()) return;
-  events.resize(plan.nodes.size());
+void Executor::prepare(const Plan& plan) {
+  PlanState& state = plan_states_[&plan];
+  if (!state.events.empty()) return;
+  state.events.resize(plan.nodes.size());
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].recorded) events[n] = lane_of(plan.nodes[n]).make_event();
+    const Node& node = plan.nodes[n];
+    if (node.recorded) state.events[n] = lane_of(node).make_event();
+    state.labels.push_back(describe(node));
   }
+}
+
+/// "backward of block.3", for messages.
+std::string Executor::describe(const Node& node) const {
+  std::string text(name_of(node.kind));
+  if (node.unit < 0) return text;
+  return text + " of " + std::string(model_.units[static_cast<std::size_t>(node.unit)]->name());
+}
+
+void Executor::enqueue_nodes(const StepInput& input) {
+  const auto nodes = static_cast<int>(placed_.plan->nodes.size());
+  for (int n = 0; n < nodes; ++n) run_node(n, input);
+  read_scalars();
 }
 
 void Executor::run(PlacedPlan placed, const StepInput& input) {
   placed_ = placed;
-  prepare_events(*placed.plan);
+  prepare(*placed.plan);
   attempt([&] {
-    const auto nodes = static_cast<int>(placed.plan->nodes.size());
-    for (int n = 0; n < nodes; ++n) run_node(n, input);
-    read_scalars();
+    stage(input);
+    enqueue_or_replay(input);
     for (const auto& lane : lanes_) lane->synchronize();
   });
 }
 
-void Executor::begin(const StepInput& input) {
-  HostScalars& start = *host_scalars_;
-  start = {};
-  start.loss.labels = input.labels;
-  start.loss.loss_gradient = input.loss_gradient;
-  start.step.first_non_finite = kNothingFound;
-  start.update = input.update;
-  start.update.apply = 0;
-  Stream& compute = stream(Lane::compute);
-  copy_bytes(&start.loss, loss_scalars_, sizeof(LossScalars), compute);
-  copy_bytes(&start.step, scalars_, sizeof(StepScalars), compute);
-  copy_bytes(&start.update, update_scalars_, sizeof(UpdateScalars), compute);
-}
-
-void Executor::read_scalars() {
-  copy_bytes(scalars_, &host_scalars_->step, sizeof(StepScalars), stream(Lane::compute));
-}
-
 void Executor::run_node(int n, const StepInput& input) {
   const Node& node = placed_.plan->nodes[static_cast<std::size_t>(n)];
-  auto& events = events_[placed_.plan];
+  const PlanState& state = plan_states_[placed_.plan];
+  const auto& events = state.events;
+  lane_of(node).set_label({static_cast<std::int64_t>(input.step) + 1,
+                           state.labels[static_cast<std::size_t>(n)].c_str()});
   for (const int earlier : node.waits) {
     lane_of(node).wait(*events[static_cast<std::size_t>(earlier)]);
   }
-  if (delays_.max_microseconds > 0) pause(node);
+  if (delays_.max_microseconds > 0) delay(node);
   switch (node.kind) {
     case NodeKind::begin:
-      begin(input);
+      begin();
       break;
     case NodeKind::input:
       input_micro_batch(node, input);
@@ -257,13 +242,6 @@ void Executor::run_node(int n, const StepInput& input) {
   if (node.recorded) lane_of(node).record(*events[static_cast<std::size_t>(n)]);
 }
 
-void Executor::pause(const Node& node) {
-  const auto words =
-      random_words({delays_.seed, static_cast<std::uint64_t>(world_->rank())}, pauses_++);
-  const auto microseconds = words[0] % static_cast<std::uint32_t>(delays_.max_microseconds);
-  enqueue(lane_of(node), [microseconds] { usleep(microseconds); });
-}
-
 const std::vector<Footprint>& Executor::footprints(const BatchShape& shape) {
   auto& found = footprints_[{shape.samples, shape.sequence}];
   if (found.empty()) {
@@ -272,33 +250,6 @@ const std::vector<Footprint>& Executor::footprints(const BatchShape& shape) {
     }
   }
   return found;
-}
-
-void Executor::input_micro_batch(const Node& node, const StepInput& input) {
-  const auto m = static_cast<std::size_t>(node.micro);
-  const bool present = m < input.micro_batches.size();
-  BatchShape shape{0, sequence_};
-  if (present) {
-    const MicroBatch& micro = input.micro_batches[m];
-    shape.samples = micro.inputs.dim(0);
-    shape.sequence = model_.sample.inputs == SampleSpec::Inputs::tokens ? micro.inputs.dim(1) : 1;
-  }
-  const BatchTensors tensors = batch_tensors(model_.sample, shape);
-  const int r = placed_.plan->inputs_region;
-  batch_ = {};
-  batch_.shape = shape;
-  batch_.inputs = region(r, tensors.inputs.dtype, tensors.inputs.shape);
-  batch_.labels = region(r, DType::i32, tensors.labels.shape, tensors.labels_offset);
-  if (!present) return;
-  const MicroBatch& micro = input.micro_batches[m];
-  batch_.first_sample = micro.first_sample;
-  auto* staging = static_cast<std::byte*>(host_buffer_.data()) + kHostScalarBytes +
-                  static_cast<std::int64_t>(m) * micro_batch_bytes_;
-  bring_in(micro.inputs, batch_.inputs, staging, lane_of(node));
-  bring_in(micro.labels, batch_.labels, staging + tensors.labels_offset, lane_of(node));
-  if (!micro.mask.defined()) return;
-  batch_.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
-  bring_in(micro.mask, batch_.mask, staging + tensors.mask_offset, lane_of(node));
 }
 
 void Executor::view_parameters(const Node& node) {

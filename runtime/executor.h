@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/communicator.h"
 #include "core/backend.h"
 #include "core/buffer.h"
+#include "core/recording.h"
 #include "runtime/engine.h"
 #include "runtime/plan.h"
 #include "runtime/step_scalars.h"
@@ -26,9 +28,10 @@ struct PlacedPlan {
 /// What one run of a plan is given.
 struct StepInput {
   std::span<const MicroBatch> micro_batches;
-  std::uint64_t step = 0;      ///< keys dropout
-  UpdateScalars update;        ///< lr, betas, bias corrections; the rest the step decides
-  std::int64_t labels = 0;     ///< of this rank
+  std::uint64_t step = 0;   ///< keys dropout
+  UpdateScalars update;     ///< lr, betas, bias corrections; the rest the step decides
+  std::int64_t labels = 0;  ///< of this rank
+  double loss_scale = 1.0;
   float loss_gradient = 0.0f;  ///< loss scale / labels of a full step
   ControlSpec control;
 };
@@ -87,12 +90,16 @@ class Executor {
   void abandon(const std::exception_ptr& why) noexcept;
   /// Waits for the lanes, whatever they end with.
   void drain() noexcept;
-  void begin(const StepInput& input);
+  void stage(const StepInput& input);
+  void begin();
   void read_scalars();
   void fill_decay_segments(const OptimizerSpec& optimizer);
-  void prepare_events(const Plan& plan);
+  void prepare(const Plan& plan);
+  std::string describe(const Node& node) const;
+  void enqueue_or_replay(const StepInput& input);
+  void enqueue_nodes(const StepInput& input);
   void run_node(int n, const StepInput& input);
-  void pause(const Node& node);
+  void delay(const Node& node);
 
   void input_micro_batch(const Node& node, const StepInput& input);
   void forward(const Node& node, const StepInput& input);
@@ -121,9 +128,21 @@ class Executor {
   const std::vector<Footprint>& footprints(const BatchShape& shape);
   RngKey unit_rng(const StepInput& input, int unit) const;
 
+  /// What the shapes of a step's micro-batches are to a recording, which holds for these only.
+  using StepShapes = std::vector<std::int64_t>;
+  struct PlanState {
+    std::vector<std::unique_ptr<Event>> events;
+    std::vector<std::string> labels;
+    std::map<StepShapes, std::unique_ptr<Recording>> recordings;  ///< null: has been run once
+  };
+  static bool records(const Model& model, const EngineOptions& options, const Communicator& world);
+  static StepShapes shapes_of(const StepInput& input);
+  std::byte* staging(std::int64_t micro) const;
+
   const Model& model_;
   const ShardLayout& layout_;
   DelayOptions delays_;
+  bool records_ = false;
   std::uint64_t seed_ = 0;
   std::uint64_t pauses_ = 0;
   std::int64_t micro_batch_bytes_ = 0;
@@ -137,6 +156,8 @@ class Executor {
   std::unique_ptr<Communicator> world_;
   Buffer arena_;
   PlacedPlan placed_;
+  /// Room for HostScalars, in front of the micro-batches.
+  static constexpr std::int64_t kHostScalarBytes = 1024;
   std::unique_ptr<Memory> host_memory_;
   Buffer host_buffer_;  ///< HostScalars, then the micro-batches on their way to the device
   HostScalars* host_scalars_ = nullptr;
@@ -152,8 +173,8 @@ class Executor {
   std::vector<Accumulate> accumulate_;
   std::vector<Tensor> saved_;
   std::vector<Tensor> states_;
-  std::map<const Plan*, std::vector<std::unique_ptr<Event>>> events_;
-  std::unique_ptr<Stream> lanes_[kLanes];  ///< last: they stop before what they use goes away
+  std::map<const Plan*, PlanState> plan_states_;
+  std::unique_ptr<Stream> lanes_[kLanes];  ///< they stop before what they use goes away
 };
 
 }  // namespace sherd

@@ -49,7 +49,7 @@ StepSummary summarize(const StepScalars& step, const ControlSpec& spec) {
   if (step.labels == 0) return summary;
   const auto labels = static_cast<double>(step.labels);
   summary.loss = scalar_value(step.loss) / labels;
-  summary.gradient_scale = spec.labels_per_step / (labels * spec.loss_scale);
+  summary.gradient_scale = spec.labels_per_step / (labels * step.loss_scale);
   summary.gradient_norm = std::sqrt(scalar_value(step.sum_of_squares)) * summary.gradient_scale;
   return summary;
 }

@@ -22,7 +22,7 @@ struct LossScalars {
   float padding = 0.0f;
 };
 
-/// Written by the reduce lane; everything but `first_non_finite` is summed over the ranks.
+/// Written by the reduce lane; all up to `first_non_finite` is summed over the ranks.
 struct StepScalars {
   std::array<std::int64_t, kScalarLimbs> sum_of_squares{};  ///< of the gradients it answers for
   std::int64_t sum_non_finite = 0;  ///< gradients that left the range of a sum
@@ -31,6 +31,7 @@ struct StepScalars {
   std::int64_t labels = 0;
   std::int64_t gradient_non_finite = 0;  ///< local gradients that were not finite …
   std::int64_t first_non_finite = 0;     ///< … and the first of them, counted over all buffers
+  double loss_scale = 1.0;               ///< what losses were multiplied by; the same everywhere
 };
 inline constexpr std::int64_t kNothingFound = INT64_MAX;
 
@@ -61,10 +62,10 @@ struct HostScalars {
 /// copy is counted elsewhere) drops its sum of squares.
 void merge_loss(const LossScalars* loss, StepScalars* step, bool answers, Stream& stream);
 
-/// What turns summed gradients into the step's: they carry loss scale / labels of a full step.
+/// What turns summed gradients into the step's: they carry loss scale / labels of a full step. The
+/// same for the whole run.
 struct ControlSpec {
   double labels_per_step = 1.0;
-  double loss_scale = 1.0;
   double gradient_clipping = 0.0;
 };
 /// The decision: gradient_scale and apply.

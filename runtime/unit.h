@@ -133,6 +133,9 @@ class Unit {
   virtual Footprint footprint(const BatchShape& shape, const Precision& precision) const = 0;
   virtual void forward(const ForwardContext& context) const = 0;
   virtual void backward(const BackwardContext& context) const = 0;
+  /// Whether its operations depend on the context's rng, as dropout does. A step without such units
+  /// is recorded once on GPUs and replayed.
+  virtual bool draws_random_numbers() const { return true; }
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is
   /// twice that.
   virtual double forward_flops(const BatchShape& /*shape*/) const { return 0.0; }

@@ -1,5 +1,7 @@
 #include "core/cuda_backend.h"
 
+#include <unistd.h>
+
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/cuda/device_guard.h"
@@ -127,6 +129,15 @@ std::unique_ptr<Memory> make_pinned_memory() { return std::make_unique<PinnedMem
 void copy_bytes_cuda(const void* from, void* to, std::int64_t bytes, Stream& stream) {
   SHERD_CHECK(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, cuda(stream)));
+}
+
+void pause_cuda(int microseconds, Stream& stream) {
+  // The number travels as the pointer: nothing has to outlive the call.
+  const auto sleep = [](void* number) {
+    usleep(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(number)));
+  };
+  SHERD_CHECK(cudaLaunchHostFunc(
+      cuda(stream), sleep, reinterpret_cast<void*>(static_cast<std::uintptr_t>(microseconds))));
 }
 
 }  // namespace sherd

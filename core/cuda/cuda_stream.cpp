@@ -120,18 +120,26 @@ void CudaStream::wait(const Event& event) {
   const auto& waited_for = dynamic_cast<const CudaEvent&>(event);
   const cudaEvent_t awaited = waited_for.raw();
   for (StreamWatch* watch : waited_for.watches_) add_once(watches_, watch);
-  if (capturing()) {
-    SHERD_CHECK(cudaStreamWaitEvent(stream_.get(), awaited, 0));
-    return;
-  }
-  if (pending_ == waits_.size()) {
-    const DeviceGuard guard(device_);
-    waits_.push_back({make_timing_event(), make_timing_event()});
-  }
-  const TimedWait& timed = waits_[pending_++];
-  SHERD_CHECK(cudaEventRecord(timed.before.get(), stream_.get()));
+  const bool captured = capturing();
+  const TimedWait& timed = next_timed_wait(captured);
+  const unsigned flags = captured ? cudaEventRecordExternal : cudaEventRecordDefault;
+  SHERD_CHECK(cudaEventRecordWithFlags(timed.before.get(), stream_.get(), flags));
   SHERD_CHECK(cudaStreamWaitEvent(stream_.get(), awaited, 0));
-  SHERD_CHECK(cudaEventRecord(timed.after.get(), stream_.get()));
+  SHERD_CHECK(cudaEventRecordWithFlags(timed.after.get(), stream_.get(), flags));
+}
+
+const TimedWait& CudaStream::next_timed_wait(bool captured) {
+  const DeviceGuard guard(device_);
+  if (captured) return captured_waits_.emplace_back(make_timing_event(), make_timing_event());
+  if (used_ == waits_.size()) waits_.emplace_back(make_timing_event(), make_timing_event());
+  pending_.push_back(&waits_[used_]);
+  return waits_[used_++];
+}
+
+TimedWaits CudaStream::take_captured_waits() { return std::exchange(captured_waits_, {}); }
+
+void CudaStream::expect(const TimedWaits& waits) {
+  for (const TimedWait& wait : waits) pending_.push_back(&wait);
 }
 
 void CudaStream::synchronize() {
@@ -145,12 +153,13 @@ void CudaStream::synchronize() {
 }
 
 void CudaStream::collect_waits() {
-  for (std::size_t i = 0; i < pending_; ++i) {
+  for (const TimedWait* wait : pending_) {
     float ms = 0.0f;
-    SHERD_CHECK(cudaEventElapsedTime(&ms, waits_[i].before.get(), waits_[i].after.get()));
+    SHERD_CHECK(cudaEventElapsedTime(&ms, wait->before.get(), wait->after.get()));
     waited_ms_ += static_cast<double>(ms);
   }
-  pending_ = 0;
+  pending_.clear();
+  used_ = 0;
 }
 
 void CudaStream::set_scratch(void* data, std::int64_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <typeindex>
@@ -45,10 +46,16 @@ class StreamAttachment {
   virtual ~StreamAttachment() = default;
 };
 
+/// How long a stream stood waiting is the time between two events.
+struct TimedWait {
+  CudaEventHandle before;
+  CudaEventHandle after;
+};
+using TimedWaits = std::deque<TimedWait>;
+
 /// A non-blocking CUDA stream. A host thread that waits for one under watch polls: it spins for the
 /// first milliseconds, then naps, and throws what a watch has found. Waits are bracketed by timing
-/// events (unless the stream is being captured), which cost the device about a microsecond each and
-/// tell `waited_ms`.
+/// events, which cost the device about a microsecond each and tell `waited_ms`.
 class CudaStream final : public Stream {
  public:
   CudaStream(Device device, std::string name);
@@ -62,6 +69,11 @@ class CudaStream final : public Stream {
 
   cudaStream_t raw() const { return stream_.get(); }
   bool capturing() const;
+  /// The waits since the capture began; a graph keeps them for its replays.
+  TimedWaits take_captured_waits();
+  /// A graph whose `waits` are this stream's has been launched; they outlive the next
+  /// synchronize().
+  void expect(const TimedWaits& waits);
   /// Lets `watch` look after what is enqueued here, and after what waits for this stream.
   void add_watch(StreamWatch& watch);
 
@@ -80,10 +92,7 @@ class CudaStream final : public Stream {
   }
 
  private:
-  struct TimedWait {
-    CudaEventHandle before;
-    CudaEventHandle after;
-  };
+  const TimedWait& next_timed_wait(bool captured);
   void collect_waits();
 
   Device device_;
@@ -91,8 +100,10 @@ class CudaStream final : public Stream {
   CudaStreamHandle stream_;
   void* scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
-  std::vector<TimedWait> waits_;  ///< reused; the first pending_ have been recorded
-  std::size_t pending_ = 0;
+  TimedWaits waits_;  ///< reused; the first used_ have been recorded
+  std::size_t used_ = 0;
+  TimedWaits captured_waits_;
+  std::vector<const TimedWait*> pending_;  ///< recorded since the stream was last empty
   double waited_ms_ = 0.0;
   StreamWatches watches_;
   /// The last member, so that they go before the stream they use.

@@ -109,6 +109,38 @@ TEST_CASE("Unequal shards, prefetch, bursts and recompute change no bit on GPUs"
   check_same_bits(gpus.train(training), reference);
 }
 
+TEST_CASE("A replayed step has the bits of an enqueued one", "[gpu][dist]") {
+  Gpus gpus;
+  for (const std::string model : {"llama", "gpt2", "mlp"}) {
+    for (const int stage : {0, 3}) {
+      TrainingCase training = training_case(model);
+      training.steps = 5;
+      training.options.plan.stage = stage;
+      training.options.plan.compute = training.options.plan.wire = DType::bf16;
+      training.options.record_steps = false;
+      CAPTURE(model, stage);
+      const Trained enqueued = gpus.train(training);
+      training.options.record_steps = true;
+      check_same_bits(gpus.train(training), enqueued);
+    }
+  }
+}
+
+TEST_CASE("Pauses of any stream change no bit on GPUs", "[gpu][dist]") {
+  Gpus gpus;
+  TrainingCase training = training_case("llama");
+  training.options.plan.stage = 3;
+  training.options.plan.prefetch = 2;
+  training.options.plan.compute = training.options.plan.wire = DType::bf16;
+  const Trained reference = gpus.train(training);
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    training.options.delays = {.max_microseconds = 300, .seed = seed};
+    training.options.record_steps = seed == 3;
+    CAPTURE(seed);
+    check_same_bits(gpus.train(training), reference);
+  }
+}
+
 TEST_CASE("Half precision trains on GPUs, within its rounding of single", "[gpu][dist]") {
   Gpus gpus;
   for (const std::string model : {"llama", "gpt2"}) {

@@ -1,0 +1,58 @@
+// A step on a GPU is recorded when its shapes come for the second time and replayed from then on:
+// the host then enqueues one operation instead of thousands. What changes from step to step lies in
+// memory that the recorded copies read (see executor_input.cpp).
+
+#include <algorithm>
+
+#include "runtime/executor.h"
+
+namespace sherd {
+namespace {
+
+/// Shapes that are recorded for a plan; runs have a step's, and that of a last, shorter one.
+constexpr std::size_t kMostRecordings = 4;
+
+}  // namespace
+
+/// Dropout masks are keyed by the step's number, which a recording would keep.
+bool Executor::records(const Model& model, const EngineOptions& options,
+                       const Communicator& world) {
+  return options.record_steps && !world.device().is_cpu() &&
+         std::none_of(model.units.begin(), model.units.end(),
+                      [](const auto& unit) { return unit->draws_random_numbers(); });
+}
+
+Executor::StepShapes Executor::shapes_of(const StepInput& input) {
+  StepShapes shapes;
+  for (const MicroBatch& micro : input.micro_batches) {
+    for (int d = 0; d < micro.inputs.shape().rank(); ++d) shapes.push_back(micro.inputs.dim(d));
+    shapes.push_back(micro.mask.defined() ? 1 : 0);
+  }
+  return shapes;
+}
+
+void Executor::enqueue_or_replay(const StepInput& input) {
+  if (!records_) return enqueue_nodes(input);
+  auto& recordings = plan_states_[placed_.plan].recordings;
+  const StepShapes shapes = shapes_of(input);
+  const auto known = recordings.find(shapes);
+  if (known == recordings.end()) {  // libraries make their plans for these shapes
+    if (recordings.size() < kMostRecordings) recordings[shapes] = nullptr;
+    return enqueue_nodes(input);
+  }
+  if (known->second == nullptr) {
+    const std::array<Stream*, kLanes> lanes = {lanes_[0].get(), lanes_[1].get(), lanes_[2].get()};
+    known->second = record_streams(lanes, [&] { enqueue_nodes(input); });
+  }
+  stream(Lane::compute).set_label({static_cast<std::int64_t>(input.step) + 1, "the recorded step"});
+  known->second->replay();
+}
+
+void Executor::delay(const Node& node) {
+  const auto words =
+      random_words({delays_.seed, static_cast<std::uint64_t>(world_->rank())}, pauses_++);
+  const auto most = static_cast<std::uint32_t>(delays_.max_microseconds);
+  pause(static_cast<int>(words[0] % most), lane_of(node));
+}
+
+}  // namespace sherd
