@@ -30,7 +30,10 @@ using Streams = std::vector<CudaStream*>;
 void fork(const Streams& streams) {
   CudaEvent begun(streams.front()->device());
   streams.front()->record(begun);
-  for (std::size_t s = 1; s < streams.size(); ++s) streams[s]->wait(begun);
+  for (std::size_t s = 1; s < streams.size(); ++s) {
+    // Not CudaStream::wait, whose first event would be recorded before the stream has joined.
+    SHERD_CHECK(cudaStreamWaitEvent(streams[s]->raw(), begun.raw(), 0));
+  }
 }
 void join(const Streams& streams) {
   for (std::size_t s = 1; s < streams.size(); ++s) {
