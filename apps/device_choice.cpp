@@ -1,6 +1,7 @@
 #include "apps/device_choice.h"
 
-#include "collectives/nccl.h"
+#include "apps/job.h"
+#include "collectives/gpu.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
 
@@ -18,9 +19,14 @@ Device choose_device(DeviceChoice wanted, const MpiSession& session) {
   return {DeviceKind::cuda, session.local_rank()};
 }
 
-std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world) {
+std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
+                                                  MpiSession& session) {
   if (device.is_cpu()) return nullptr;
-  return make_nccl_communicator(world, device, "train");
+  GpuOptions options;
+  options.nccl.last_resort = [&session](const std::string& reason) {
+    end_job(CommunicationError(reason), session);
+  };
+  return make_gpu_communicator(world, device, "train", options);
 }
 
 }  // namespace sherd

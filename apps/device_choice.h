@@ -14,6 +14,7 @@ Device choose_device(DeviceChoice wanted, const MpiSession& session);
 
 /// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where
 /// `world` itself serves.
-std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world);
+std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
+                                                  MpiSession& session);
 
 }  // namespace sherd

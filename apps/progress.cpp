@@ -21,6 +21,15 @@ std::string ms_text(double ms) {
   return fmt::format("{:.{}f}", ms, ms < kWhole ? 1 : 0);
 }
 
+/// "  512 TFLOP/s (76%)": this rank's products, against what its device sustains.
+std::string rate_text(const StepReport& report, double ceiling_tflops) {
+  if (ceiling_tflops <= 0.0 || report.step_ms <= 0.0) return "";
+  constexpr double kFlopsPerMs = 1e9;  // of one TFLOP/s
+  const double tflops = report.result.flops / report.step_ms / kFlopsPerMs;
+  constexpr double kPercent = 100.0;
+  return fmt::format("  {:.0f} TFLOP/s ({:.0f}%)", tflops, kPercent * tflops / ceiling_tflops);
+}
+
 /// The first `columns` characters of UTF-8 text.
 std::string cut_to(const std::string& text, int columns) {
   int seen = 0;
@@ -41,6 +50,7 @@ std::string progress_line(const StepReport& report, const ProgressOptions& optio
                   report.step, options.steps, result.loss, result.gradient_norm, result.lr,
                   count_text(report.tokens_per_s()), options.token_noun, ms_text(report.step_ms),
                   ms_text(result.exposed_ms));
+  line += rate_text(report, options.ceiling_tflops);
   if (report.validation_loss) line += fmt::format("  val {:.4f}", *report.validation_loss);
   return line + "  ETA " + duration_text(seconds_left);
 }

@@ -24,6 +24,8 @@ class RunReport {
   /// Lines for people.
   void say(const std::string& lines) { progress_.say(lines); }
   void add(const StepReport& step);
+  /// What the device sustains: steps are compared with it from now on.
+  void set_ceiling(double tflops) { progress_.set_ceiling(tflops); }
   /// `signal` stopped the run after the last step that was added; 0: it is complete.
   void finish(int signal);
 

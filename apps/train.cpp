@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -26,6 +28,20 @@
 
 namespace sherd {
 namespace {
+
+/// Where products' algorithms are kept for later runs; empty where no such place is known.
+std::filesystem::path product_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache == nullptr && home == nullptr) return {};
+  const std::filesystem::path folder =
+      (cache != nullptr ? std::filesystem::path(cache) : std::filesystem::path(home) / ".cache") /
+      "sherd";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) return {};
+  return folder / "products.txt";
+}
 
 LoadedConfig load_config(const TrainCommand& command, int world) {
   require(command.resume.empty(),
@@ -81,6 +97,20 @@ std::unique_ptr<RunReport> start_report(const TrainCommand& command, const Loade
   return report;
 }
 
+/// After a step, since only then it is known which products there are.
+void tune(Engine& engine, RunReport* report) {
+  const auto started = std::chrono::steady_clock::now();
+  const ProductTuning done = engine.tune_products(product_cache());
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started;
+  if (report == nullptr) return;
+  report->set_ceiling(done.ceiling_tflops);
+  const MatmulTuning& tuning = done.tuning;
+  if (tuning.products == 0) return;
+  report->say(fmt::format("tuned   {} of {} matrix products in {:.1f} s: {:.3f} ms became {:.3f}",
+                          tuning.changed, tuning.products, passed.count(), tuning.before_ms,
+                          tuning.after_ms));
+}
+
 /// Trains until the last step, or until a rank is asked to stop; returns that signal, or 0.
 int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, Communicator& world,
                 RunReport* report) {
@@ -100,6 +130,7 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
       done.validation_loss = validation.loss(engine);
     if (report != nullptr) report->add(done);
     if (signal != 0) return signal;
+    if (step == 1 && !last && run.tune_products) tune(engine, report);
   }
   return 0;
 }
@@ -123,7 +154,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
       choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);
   const Device device = on_all_ranks(*world, [&] { return choose_device(run.device, session); });
   config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
-  const std::unique_ptr<Communicator> on_device = device_communicator(device, *world);
+  const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
   Communicator& ranks = on_device ? *on_device : *world;
   const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {
     StartFacts facts;

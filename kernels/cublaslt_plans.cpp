@@ -206,7 +206,7 @@ void CublasLtPlans::take(const MatmulTable& table) {
     require(static_cast<std::int64_t>(result.workspaceSize) <= linear_scratch_bytes(),
             "the table's algorithm for {} needs {} bytes of workspace, there are {}",
             text_of(problem), result.workspaceSize, linear_scratch_bytes());
-    plan.found = true;
+    plan.found = plan.settled = true;
     plans_.insert_or_assign(problem, std::move(plan));
   }
 }

@@ -52,6 +52,7 @@ class CublasLtPlans final : public StreamAttachment {
   void multiply(const MatmulProblem& problem, const MatmulOperands& operands);
 
   MatmulTuning tune(const Tensor& memory);
+  double sustained_tflops(const Tensor& memory);
   /// What the table holds for: the device's name and cuBLASLt's version.
   const std::string& key() const { return key_; }
   MatmulTable table() const;
@@ -62,7 +63,8 @@ class CublasLtPlans final : public StreamAttachment {
     CublasLtProduct product;
     CublasLtLayout a, b, c;
     cublasLtMatmulAlgo_t algorithm{};
-    bool found = false;  ///< false: no algorithm adds this bias
+    bool found = false;    ///< false: no algorithm adds this bias
+    bool settled = false;  ///< measured, here or by who made the table it came from
   };
   Plan& plan_of(const MatmulProblem& problem);
   Plan describe(const MatmulProblem& problem) const;

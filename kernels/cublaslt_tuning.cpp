@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "core/buffer.h"
@@ -83,7 +84,8 @@ class CublasLtPlans::Tuner {
     const auto algorithms = candidates();
     std::array<float, kAlgorithms + 1> ms{};
     for (int round = 0; round < kRounds; ++round) {
-      for (std::size_t i = 0; i < algorithms.size(); ++i) ms[i] += sustained_ms(algorithms[i]);
+      for (std::size_t i = 0; i < algorithms.size(); ++i)
+        ms[i] += sustained_ms(algorithms[i], kSustainedMs);
     }
     const auto* const best = std::min_element(ms.data(), ms.data() + algorithms.size());
     ++tuning.products;
@@ -92,6 +94,15 @@ class CublasLtPlans::Tuner {
     if (*best >= ms[0]) return;
     ++tuning.changed;
     plan_.algorithm = algorithms[static_cast<std::size_t>(best - ms.data())];
+  }
+
+  /// Of one call among those that take `total_ms` together.
+  float sustained_ms(const cublasLtMatmulAlgo_t& algorithm, float total_ms) const {
+    const auto launch = [&] { plans_.launch(problem_, plan_, operands_, algorithm); };
+    launch();
+    const float once = std::max(time_ms(kWarmUp, stream_, launch) / kWarmUp, 1e-3f);
+    const int count = std::max(kWarmUp, static_cast<int>(total_ms / once) + 1);
+    return time_ms(count, stream_, launch) / static_cast<float>(count);
   }
 
  private:
@@ -105,15 +116,6 @@ class CublasLtPlans::Tuner {
     return algorithms;
   }
 
-  /// Of one call among many.
-  float sustained_ms(const cublasLtMatmulAlgo_t& algorithm) const {
-    const auto launch = [&] { plans_.launch(problem_, plan_, operands_, algorithm); };
-    launch();
-    const float once = std::max(time_ms(kWarmUp, stream_, launch) / kWarmUp, 1e-3f);
-    const int count = std::max(kWarmUp, static_cast<int>(kSustainedMs / once) + 1);
-    return time_ms(count, stream_, launch) / static_cast<float>(count);
-  }
-
   CublasLtPlans& plans_;
   CudaStream& stream_;
   const MatmulProblem& problem_;
@@ -125,15 +127,32 @@ MatmulTuning CublasLtPlans::tune(const Tensor& memory) {
   require(!stream_.capturing(), "matrix products are not tuned while their stream is captured");
   MatmulTuning tuning;
   for (auto& [problem, plan] : plans_) {
-    if (!plan.found) continue;
+    if (!plan.found || plan.settled) continue;
     Tuner tuner(*this, problem, plan);
     if (tuner.take_operands(memory)) {
       tuner.run(tuning);
+      plan.settled = true;
     } else {
       ++tuning.too_large;
     }
   }
   return tuning;
+}
+
+double CublasLtPlans::sustained_tflops(const Tensor& memory) {
+  constexpr float kLongEnoughMs = 300.0f;  // for the power limit to show
+  for (const std::int64_t side : {8192, 4096, 2048}) {
+    MatmulProblem cube{side, side, side};
+    cube.input = cube.output = DType::bf16;
+    cube.b_transposed = true;
+    Plan& plan = plan_of(cube);
+    Tuner tuner(*this, cube, plan);
+    if (!tuner.take_operands(memory)) continue;
+    const double seconds =
+        static_cast<double>(tuner.sustained_ms(plan.algorithm, kLongEnoughMs)) / 1e3;
+    return 2.0 * std::pow(static_cast<double>(side), 3) / seconds / 1e12;
+  }
+  return 0.0;
 }
 
 }  // namespace sherd

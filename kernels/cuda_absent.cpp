@@ -22,6 +22,7 @@ void linear_backward_weight(const Tensor&, const Tensor&, const Tensor&, WeightL
   no_cuda();
 }
 MatmulTuning tune_matmul_plans(const Tensor&, Stream&) { no_cuda(); }
+double sustained_matmul_tflops(const Tensor&, Stream&) { no_cuda(); }
 std::string matmul_plans_key(Stream&) { no_cuda(); }
 MatmulTable matmul_plans(Stream&) { no_cuda(); }
 void take_matmul_plans(const MatmulTable&, Stream&) { no_cuda(); }

@@ -30,6 +30,7 @@ void linear_backward_input(const Tensor& dy, const Tensor& w, const Tensor& dx, 
 void linear_backward_weight(const Tensor& x, const Tensor& dy, const Tensor& dw,
                             WeightLayout layout, Accumulate accumulate, Stream& stream);
 MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream);
+double sustained_matmul_tflops(const Tensor& memory, Stream& stream);
 std::string matmul_plans_key(Stream& stream);
 MatmulTable matmul_plans(Stream& stream);
 void take_matmul_plans(const MatmulTable& table, Stream& stream);

@@ -96,6 +96,10 @@ MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream) {
   return cuda_stream(stream).attachment<CublasLtPlans>().tune(memory);
 }
 
+double sustained_matmul_tflops(const Tensor& memory, Stream& stream) {
+  return cuda_stream(stream).attachment<CublasLtPlans>().sustained_tflops(memory);
+}
+
 std::string matmul_plans_key(Stream& stream) {
   return cuda_stream(stream).attachment<CublasLtPlans>().key();
 }

@@ -26,6 +26,11 @@ MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream) {
   return on_cuda::tune_matmul_plans(memory, stream);
 }
 
+double sustained_matmul_tflops(const Tensor& memory, Stream& stream) {
+  if (stream.device().is_cpu()) return 0.0;
+  return on_cuda::sustained_matmul_tflops(memory, stream);
+}
+
 std::string export_matmul_plans(Stream& stream) {
   if (stream.device().is_cpu()) return "";
   return to_text({{on_cuda::matmul_plans_key(stream), on_cuda::matmul_plans(stream)}});

@@ -23,10 +23,16 @@ struct MatmulTuning {
   double after_ms = 0.0;
 };
 
-/// Times up to eight algorithms of each product that the stream has run so far, back to back on
-/// random data in `memory` (u8, overwritten), and keeps the fastest. Blocks the host for about half
-/// a second a product. Not while the stream is captured.
+/// Times up to eight algorithms of each product that the stream has run so far and that no
+/// measurement has settled yet, back to back on random data in `memory` (u8, overwritten), and
+/// keeps the fastest. Blocks the host for about half a second a product. Not while the stream is
+/// captured.
 MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream);
+
+/// What the device sustains in bf16 products of large squares, as large as `memory` (overwritten)
+/// holds: the ceiling of a step. Blocks the host for a third of a second. 0 on CPUs, and in too
+/// little memory.
+double sustained_matmul_tflops(const Tensor& memory, Stream& stream);
 
 /// The algorithms of all products so far, as text that names device and library version.
 std::string export_matmul_plans(Stream& stream);

@@ -66,20 +66,22 @@ TensorSpec AttentionHalf::middle(const BatchShape& shape, DType compute) const {
   return {compute, {shape.samples, shape.sequence, hidden_}};
 }
 
-AttentionSpec AttentionHalf::attention_spec() const {
+AttentionSpec AttentionHalf::attention_spec(bool repeatable) const {
   return {.heads = heads_,
           .kv_heads = kv_heads_,
           .causal = true,
-          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim_))};
+          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim_)),
+          .deterministic = repeatable};
 }
 
-std::int64_t AttentionHalf::scratch_bytes(const BatchShape& shape, DType compute) const {
+std::int64_t AttentionHalf::scratch_bytes(const BatchShape& shape,
+                                          const Precision& precision) const {
   const std::int64_t rows = shape.tokens();
   return std::max(
       {qkv_.scratch_bytes(rows), out_.scratch_bytes(rows), norm_.scratch_bytes(rows),
        head_norms_.empty() ? 0 : head_norm_backward_scratch_bytes(rows * heads_, head_dim_),
-       attention_scratch_bytes(shape.samples, shape.sequence, head_dim_, compute,
-                               attention_spec())});
+       attention_scratch_bytes(shape.samples, shape.sequence, head_dim_, precision.compute,
+                               attention_spec(precision.repeatable))});
 }
 
 NormScratch AttentionHalf::forward_scratch(Workspace& workspace, const BatchShape& shape,
@@ -137,7 +139,7 @@ void AttentionHalf::forward(const ForwardContext& context, const Tensor& middle)
   norm_.forward(context.parameters, context.input, s.normed, s.statistics, context.stream);
   qkv_.forward(context.parameters, s.normed, by_token(qkv), context.stream);
   rotate(context);
-  attention_forward(qkv, context.batch.mask, attended, context.saved[kLse], attention_spec(),
+  attention_forward(qkv, context.batch.mask, attended, context.saved[kLse], attention_spec(false),
                     context.stream);
   out_.forward(context, by_token(attended), context.input, middle);
 }
@@ -150,7 +152,8 @@ void AttentionHalf::backward(const BackwardContext& context) const {
   out_.backward_parameters(context, by_token(attended), dy);
   out_.backward_input(context, dy, by_token(s.dattended));
   attention_backward(s.dattended, context.saved[kQkv], context.batch.mask, attended,
-                     context.saved[kLse], s.dqkv, attention_spec(), context.stream);
+                     context.saved[kLse], s.dqkv, attention_spec(context.repeatable),
+                     context.stream);
   rotate_back(context, s.dqkv);
 
   norm_.forward(context.parameters, context.input, s.norm.normed, s.norm.statistics,

@@ -34,7 +34,7 @@ class AttentionHalf {
   NormScratch forward_scratch(Workspace& workspace, const BatchShape& shape, DType compute) const;
   BackwardScratch backward_scratch(Workspace& workspace, const BatchShape& shape,
                                    DType compute) const;
-  std::int64_t scratch_bytes(const BatchShape& shape, DType compute) const;
+  std::int64_t scratch_bytes(const BatchShape& shape, const Precision& precision) const;
 
  private:
   /// The norm and rotation of some heads of a packed qkv tensor.
@@ -52,7 +52,7 @@ class AttentionHalf {
   std::int64_t attended_width() const { return heads_ * head_dim_; }
   std::int64_t qkv_width() const { return qkv_heads() * head_dim_; }
   std::int64_t qkv_heads() const { return heads_ + 2 * kv_heads_; }
-  AttentionSpec attention_spec() const;
+  AttentionSpec attention_spec(bool repeatable) const;
 
   std::int64_t hidden_;
   std::int64_t head_dim_;

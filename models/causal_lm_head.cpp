@@ -76,7 +76,8 @@ class CausalLmHead final : public Unit {
   }
 
   void backward(const BackwardContext& context) const override {
-    const Precision precision{context.input.dtype(), context.gradients.back().dtype()};
+    const Precision precision{context.input.dtype(), context.gradients.back().dtype(),
+                              context.repeatable};
     const std::int64_t rows = context.batch.shape.tokens();
     const Cut cut = backward_cut(rows, precision);
     Workspace workspace(context.workspace);

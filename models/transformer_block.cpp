@@ -40,7 +40,8 @@ class TransformerBlock final : public Unit {
     mlp_.scratch(backward, shape, compute);
     attention_.backward_scratch(backward, shape, compute);
     f.backward_workspace_bytes = backward.peak_bytes();
-    f.scratch_bytes = std::max(attention_.scratch_bytes(shape, compute), mlp_.scratch_bytes(shape));
+    f.scratch_bytes =
+        std::max(attention_.scratch_bytes(shape, precision), mlp_.scratch_bytes(shape));
     return f;
   }
 

@@ -40,12 +40,10 @@ std::int64_t labels_in(std::span<const MicroBatch> micro_batches) {
 }
 
 void check_shape(const MicroBatch& micro, const BatchShape& largest, const SampleSpec& sample) {
-  const std::int64_t samples = micro.inputs.dim(0);
-  const bool tokens = sample.inputs == SampleSpec::Inputs::tokens;
-  const std::int64_t sequence = tokens ? micro.inputs.dim(-1) : 1;
-  require(samples <= largest.samples && sequence <= largest.sequence,
+  const BatchShape shape = shape_of(micro, sample);
+  require(shape.samples <= largest.samples && shape.sequence <= largest.sequence,
           "the plan is for micro-batches of up to {} x {}, got {} x {}", largest.samples,
-          largest.sequence, samples, sequence);
+          largest.sequence, shape.samples, shape.sequence);
 }
 
 /// `op` over one number of each rank.
@@ -55,6 +53,11 @@ std::int64_t agree(Executor& executor, std::int64_t value, ReduceOp op) {
 }
 
 }  // namespace
+
+BatchShape shape_of(const MicroBatch& micro, const SampleSpec& sample) {
+  const bool tokens = sample.inputs == SampleSpec::Inputs::tokens;
+  return {micro.inputs.dim(0), tokens ? micro.inputs.dim(1) : 1};
+}
 
 Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
     : model_(std::move(model)),
@@ -124,6 +127,7 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
   result.gradient_norm = summary.gradient_norm;
   result.lr = input.update.lr;
   result.loss_scale = input.loss_scale;
+  result.flops = flops_of(micro_batches);
   result.applied = summary.finite && result.labels > 0;
   gradient_scale_ = summary.gradient_scale;
   if (!result.applied) explain_skip(result);
@@ -134,6 +138,17 @@ StepResult Engine::step(std::span<const MicroBatch> micro_batches) {
   if (scaled) loss_scaler_.update(!summary.finite);
   count_step(result);
   return result;
+}
+
+double Engine::flops_of(std::span<const MicroBatch> micro_batches) const {
+  constexpr double kPasses = 3.0;  // backward makes two products for each of forward's
+  double forward = 0.0;
+  for (const MicroBatch& micro : micro_batches) {
+    for (const auto& unit : model_.units) {
+      forward += unit->forward_flops(shape_of(micro, model_.sample));
+    }
+  }
+  return kPasses * forward;
 }
 
 StepInput Engine::step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "kernels/matmul_plans.h"
 #include "optim/loss_scaler.h"
 #include "optim/schedule.h"
 #include "runtime/plan.h"
@@ -47,6 +49,8 @@ struct MicroBatch {
   std::int64_t first_sample = 0;  ///< index of its first sample in the step's batch, over all ranks
 };
 
+BatchShape shape_of(const MicroBatch& micro, const SampleSpec& sample);
+
 struct StepResult {
   bool applied = false;
   std::string skipped_because;  ///< which tensor, on which rank; empty when applied
@@ -59,11 +63,18 @@ struct StepResult {
   double loss_scale = 1.0;
   double step_ms = 0.0;
   double exposed_ms = 0.0;  ///< how long computation stood waiting for communication
+  double flops = 0.0;       ///< of this rank's products and attention, forward and backward
 };
 
 struct Evaluation {
   double loss = 0.0;  ///< mean over the labels of all ranks
   std::int64_t labels = 0;
+};
+
+/// What measuring matrix products gave, on rank 0; nothing elsewhere and on CPUs.
+struct ProductTuning {
+  MatmulTuning tuning;
+  double ceiling_tflops = 0.0;  ///< of large bf16 products, sustained; 0: not measured
 };
 
 /// Fills `values` with elements [range.offset, range.end()) of a parameter, as f32.
@@ -97,6 +108,12 @@ class Engine {
   /// micro-batches.
   Evaluation evaluate(std::span<const MicroBatch> micro_batches);
 
+  /// On GPUs, chooses the algorithms of the matrix products of the steps so far by measurement, on
+  /// rank 0 for all ranks, with the memory that only steps use; kernels/matmul_plans.h has the
+  /// method. `cache`, a file that other runs use too, keeps them. Never for exact sums, whose bits
+  /// would depend on a measurement.
+  ProductTuning tune_products(const std::filesystem::path& cache);
+
   /// Sets every parameter; each rank asks for what it holds.
   void load_parameters(const ParameterSource& source);
   /// Hands every parameter, one after the other, to rank 0's sink; in f32 or the compute dtype.
@@ -120,6 +137,7 @@ class Engine {
   void initialise_parameters();
   StepInput step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const;
   void explain_skip(StepResult& result);
+  double flops_of(std::span<const MicroBatch> micro_batches) const;
   void count_step(const StepResult& result);
   void fill_from(const ParameterSource& source, int b, Shard own, float* values) const;
   void store_values(int b, const Tensor& values, Stream& stream);

@@ -87,6 +87,7 @@ EngineOptions engine_options(const RunConfig& run, const Model& model, int world
   options.gradient_clipping = run.gradient_clipping;
   options.seed = run.seed;
   options.skip_limit = run.skip_limit;
+  options.record_steps = run.record_steps;
   return options;
 }
 

@@ -57,21 +57,6 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   fill_decay_segments(options_.optimizer);
 }
 
-void Executor::agree(std::span<std::int64_t> words, ReduceOp op) {
-  const auto count = static_cast<std::int64_t>(words.size());
-  const Tensor device_words = region(placed_.plan->agreement_region, DType::i64, {count});
-  Stream& reduce_lane = stream(Lane::reduce);
-  const Buffer host(*host_memory_, device_words.size_bytes());
-  std::memcpy(host.data(), words.data(), words.size_bytes());
-  attempt([&] {
-    copy_bytes(host.data(), device_words.data(), device_words.size_bytes(), reduce_lane);
-    world_->all_reduce(device_words, op, reduce_lane);
-    copy_bytes(device_words.data(), host.data(), device_words.size_bytes(), reduce_lane);
-    reduce_lane.synchronize();
-  });
-  std::memcpy(words.data(), host.data(), words.size_bytes());
-}
-
 void* Executor::region_data(int r) const {
   const Placement& place = placed_.memory->placements[static_cast<std::size_t>(r)];
   return static_cast<std::byte*>(arena_.data()) + place.offset;
@@ -246,7 +231,7 @@ const std::vector<Footprint>& Executor::footprints(const BatchShape& shape) {
   auto& found = footprints_[{shape.samples, shape.sequence}];
   if (found.empty()) {
     for (const auto& unit : model_.units) {
-      found.push_back(unit->footprint(shape, {options_.compute, gradient_dtype(options_)}));
+      found.push_back(unit->footprint(shape, precision_of(options_)));
     }
   }
   return found;
@@ -388,6 +373,7 @@ void Executor::backward(const Node& node, const StepInput& input) {
        .accumulate = accumulate_,
        .saved = saved_,
        .workspace = workspace(all[u].backward_workspace),
+       .repeatable = options_.exact,
        .losses = losses,
        .loss_gradient = scalars.loss_gradient,
        .rng = unit_rng(input, node.unit),

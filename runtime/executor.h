@@ -62,6 +62,13 @@ class Executor {
   void agree(std::span<std::int64_t> words, ReduceOp op);
   static constexpr int kAgreementWords = 16;
 
+  /// Collective, and waits: rank 0's text on every rank.
+  void share(std::string& text);
+  /// Between steps: what of the arena holds nothing then.
+  Tensor step_memory() const;
+  /// Steps are recorded again.
+  void forget_recordings() { plan_states_.clear(); }
+
   int group_rank() const { return group_rank_; }
   Stream& stream(Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
   Communicator& communicator(Lane lane);

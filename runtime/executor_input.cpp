@@ -17,11 +17,6 @@ void copy_in(const Tensor& from, const TensorSpec& wanted, std::byte* to) {
   std::memcpy(to, from.data(), static_cast<std::size_t>(from.size_bytes()));
 }
 
-BatchShape shape_of(const MicroBatch& micro, const SampleSpec& sample) {
-  const bool tokens = sample.inputs == SampleSpec::Inputs::tokens;
-  return {micro.inputs.dim(0), tokens ? micro.inputs.dim(1) : 1};
-}
-
 }  // namespace
 
 std::byte* Executor::staging(std::int64_t micro) const {

@@ -90,7 +90,7 @@ std::string_view name_of(Lane lane) {
 
 PlanInput plan_input(const Model& model, const ShardLayout& layout, const BatchShape& largest,
                      const PlanOptions& options) {
-  const Precision precision{options.compute, gradient_dtype(options)};
+  const Precision precision = precision_of(options);
   PlanInput input;
   input.layout = &layout;
   for (const auto& unit : model.units) {

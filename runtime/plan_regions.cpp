@@ -175,6 +175,9 @@ DType bucket_dtype(const PlanOptions& options) { return options.exact ? DType::f
 DType gradient_dtype(const PlanOptions& options) {
   return uses_buckets(options) ? bucket_dtype(options) : DType::f32;
 }
+Precision precision_of(const PlanOptions& options) {
+  return {options.compute, gradient_dtype(options), options.exact};
+}
 
 bool recomputes(const Plan& plan, int unit) {
   const std::vector<bool>& recompute = plan.options.recompute;

@@ -21,6 +21,7 @@ bool uses_buckets(const PlanOptions& options);
 DType bucket_dtype(const PlanOptions& options);
 /// What backward passes write.
 DType gradient_dtype(const PlanOptions& options);
+Precision precision_of(const PlanOptions& options);
 
 /// Position of a unit's forward and backward pass in a micro-batch.
 inline int forward_position(int unit) { return unit; }

@@ -59,6 +59,7 @@ struct TensorSpec {
 struct Precision {
   DType compute = DType::f32;
   DType gradient = DType::f32;
+  bool repeatable = false;  ///< every run must give the same bits, whatever that costs
 };
 
 /// What a unit keeps and needs for a micro-batch of a given shape.
@@ -105,9 +106,10 @@ struct BackwardContext {
   std::span<const Accumulate> accumulate;  ///< per gradient: overwrite or add
   std::span<const Tensor> saved;           ///< not read again: backward may use it as scratch
   Tensor workspace;
-  Tensor losses;         ///< last unit: written here when training
-  Tensor loss_gradient;  ///< [1] f32: what each label's loss is multiplied by
-  RngKey rng;            ///< the same as in forward
+  bool repeatable = false;  ///< as in Precision
+  Tensor losses;            ///< last unit: written here when training
+  Tensor loss_gradient;     ///< [1] f32: what each label's loss is multiplied by
+  RngKey rng;               ///< the same as in forward
   Stream& stream;
 };
 

@@ -106,6 +106,8 @@ void resolve_top(Settings& settings, RunConfig& run) {
                : device == "cuda" ? DeviceChoice::cuda
                                   : DeviceChoice::automatic;
   run.threads = static_cast<int>(settings.integer("threads"));
+  run.record_steps = settings.boolean("record_steps");
+  run.tune_products = settings.boolean("tune_products");
   run.checkpoint.every = settings.integer("checkpoint.every");
   run.checkpoint.keep_last = static_cast<int>(settings.integer("checkpoint.keep_last"));
 }

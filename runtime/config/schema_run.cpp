@@ -43,6 +43,16 @@ constexpr SchemaKey kKeys[] = {
      .meaning = "where to train; auto is cpu in this version: the CUDA backend is not finished",
      .standard = "\"auto\"",
      .choices = "auto|cpu|cuda"},
+    {.path = "record_steps",
+     .type = boolean,
+     .meaning = "replay steps as CUDA graphs; the numbers are the same. Not with dropout",
+     .standard = "true"},
+    {.path = "tune_products",
+     .type = boolean,
+     .meaning =
+         "after the first step on GPUs, measure which algorithms run its matrix products "
+         "fastest; kept in ~/.cache/sherd for later runs. Never with \"reduction\": \"exact\"",
+     .standard = "true"},
     {.path = "log.every",
      .type = integer,
      .meaning = "steps between progress lines; metrics.jsonl has every step",
