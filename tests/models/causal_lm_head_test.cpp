@@ -66,6 +66,21 @@ TEST_CASE("A head's footprint holds a chunk of logits, and for 16-bit gradients 
   check(just_over, DType::bf16, DType::bf16, 130 * kLargeVocabulary * 2);
 }
 
+TEST_CASE("The head of a large vocabulary needs a fraction of its logits for 16-bit gradients") {
+  const auto head = make_causal_lm_head({.norm_name = "norm",
+                                         .norm_epsilon = 1e-5f,
+                                         .hidden_size = 1536,
+                                         .vocab_size = 151936,
+                                         .tied_to = "",
+                                         .init_std = 0.02f});
+  const std::int64_t weight_numel = 151936 * 1536;
+  const Footprint footprint = head->footprint({8, 2048}, {DType::bf16, DType::bf16});
+  // A chunk of logits is as large as the weight, and the sums are in f32.
+  CHECK(footprint.backward_workspace_bytes >= 6 * weight_numel);
+  CHECK(footprint.backward_workspace_bytes < 7 * weight_numel);
+  CHECK(footprint.forward_workspace_bytes < 3 * weight_numel);
+}
+
 TEST_CASE("Several chunks of rows give the losses and gradients of one chunk each") {
   const std::uint64_t seed = std::random_device{}();
   const NormKind norm = GENERATE(NormKind::layer, NormKind::rms);
