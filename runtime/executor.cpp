@@ -31,8 +31,11 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   group_rank_ = world.rank() % options_.group_size;
   gather_group_ = world.split(group, world.rank(), "gather");
   reduce_group_ = world.split(group, world.rank(), "reduce");
-  replicas_ = world.split(group_rank_, world.rank(), "replicas");
-  world_ = world.split(0, world.rank(), "world");
+  if (options_.group_size < world.size()) {
+    replicas_ = world.split(group_rank_, world.rank(), "replicas");
+    all_groups_ = world.split(0, world.rank(), "world");
+  }
+  world_ = all_groups_ ? all_groups_.get() : reduce_group_.get();  // both serve the reduce lane
   answers_ = options_.stage == 0 ? world.rank() == 0 : group == 0;
   arena_ = Buffer(world.memory(), arena_bytes);
   lanes_[0] = make_stream(device(), "compute", options.threads);

@@ -159,8 +159,9 @@ class Executor {
   bool answers_ = true;  ///< this rank's gradients count in the norm; no other rank holds the same
   std::unique_ptr<Communicator> gather_group_;
   std::unique_ptr<Communicator> reduce_group_;
-  std::unique_ptr<Communicator> replicas_;
-  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Communicator> replicas_;    ///< null when there is one group
+  std::unique_ptr<Communicator> all_groups_;  ///< likewise
+  Communicator* world_ = nullptr;
   Buffer arena_;
   PlacedPlan placed_;
   /// Room for HostScalars, in front of the micro-batches.

@@ -25,8 +25,9 @@ std::string text_of(const std::exception_ptr& error) {
 void Executor::abandon(const std::exception_ptr& why) noexcept {
   for (const auto& lane : lanes_) lane->drop(why);
   const std::string reason = text_of(why);
-  for (const auto* ranks : {&gather_group_, &reduce_group_, &replicas_, &world_}) {
-    (*ranks)->abandon(reason);
+  for (Communicator* ranks :
+       {gather_group_.get(), reduce_group_.get(), replicas_.get(), all_groups_.get()}) {
+    if (ranks != nullptr) ranks->abandon(reason);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
+#include "collectives/gpu.h"
 #include "collectives/nccl.h"
 #include "collectives/solo.h"
 #include "core/cuda_backend.h"
@@ -8,6 +9,7 @@
 #include "runtime/engine.h"
 #include "tests/dist.h"
 #include "tests/models/tiny_models.h"
+#include "tests/runtime/gpu_world.h"
 #include "tests/runtime/training.h"
 
 // On one GPU a rank: mpirun -np 2 runtime_dist_tests "[gpu]".
@@ -16,10 +18,9 @@ using namespace sherd;
 using namespace sherd::testing;
 using sherd::test::make_world;
 using sherd::test::mpi_session;
+using sherd::test::own_gpu;
 
 namespace {
-
-Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
 
 /// The communicators of a case, which take longer to make than most engines take to train.
 class Gpus {
@@ -69,17 +70,21 @@ TEST_CASE("GPUs and CPUs agree over twenty steps of the same f32 run", "[gpu][di
 
 TEST_CASE("Exact mode on GPUs gives one GPU's bits at every stage", "[gpu][dist]") {
   Gpus gpus;
-  for (const std::string model : {"llama", "gpt2"}) {
-    for (const DType compute : {DType::f32, DType::bf16}) {
-      TrainingCase training = training_case(model);
-      training.options.plan.exact = true;
-      training.options.plan.compute = compute;
-      const Trained reference = gpus.train_apart(training);
-      for (const int stage : {0, 1, 2, 3}) {
-        training.options.plan.stage = stage;
-        CAPTURE(model, name_of(compute), stage);
-        check_same_bits(gpus.train(training), reference);
-      }
+  struct Run {
+    const char* model;
+    DType compute;
+    std::vector<int> stages;
+  };
+  for (const Run& run : {Run{"llama", DType::bf16, {0, 1, 2, 3}}, Run{"llama", DType::f32, {3}},
+                         Run{"gpt2", DType::f32, {1}}, Run{"gpt2", DType::bf16, {3}}}) {
+    TrainingCase training = training_case(run.model);
+    training.options.plan.exact = true;
+    training.options.plan.compute = run.compute;
+    const Trained reference = gpus.train_apart(training);
+    for (const int stage : run.stages) {
+      training.options.plan.stage = stage;
+      CAPTURE(run.model, name_of(run.compute), stage);
+      check_same_bits(gpus.train(training), reference);
     }
   }
 }
@@ -109,20 +114,37 @@ TEST_CASE("Unequal shards, prefetch, bursts and recompute change no bit on GPUs"
   check_same_bits(gpus.train(training), reference);
 }
 
+TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][dist]") {
+  const auto control = make_world();
+  if (control->size() == 1) return;  // nothing moves
+  const auto peers =
+      make_gpu_communicator(*control, own_gpu(), "peers", {.transport = GpuTransport::peer});
+  Gpus gpus;
+  for (const bool exact : {true, false}) {
+    for (const bool record : {true, false}) {
+      TrainingCase training = training_case("llama");
+      training.options.plan.stage = 3;
+      training.options.plan.exact = exact;
+      training.options.plan.compute = training.options.plan.wire = DType::bf16;
+      training.options.record_steps = record;
+      CAPTURE(exact, record);
+      check_same_bits(train(training, *peers), gpus.train(training));
+    }
+  }
+}
+
 TEST_CASE("A replayed step has the bits of an enqueued one", "[gpu][dist]") {
   Gpus gpus;
   for (const std::string model : {"llama", "gpt2", "mlp"}) {
-    for (const int stage : {0, 3}) {
-      TrainingCase training = training_case(model);
-      training.steps = 5;
-      training.options.plan.stage = stage;
-      training.options.plan.compute = training.options.plan.wire = DType::bf16;
-      training.options.record_steps = false;
-      CAPTURE(model, stage);
-      const Trained enqueued = gpus.train(training);
-      training.options.record_steps = true;
-      check_same_bits(gpus.train(training), enqueued);
-    }
+    TrainingCase training = training_case(model);
+    training.steps = 5;
+    training.options.plan.stage = 3;
+    training.options.plan.compute = training.options.plan.wire = DType::bf16;
+    training.options.record_steps = false;
+    CAPTURE(model);
+    const Trained enqueued = gpus.train(training);
+    training.options.record_steps = true;
+    check_same_bits(gpus.train(training), enqueued);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "tests/dist.h"
 #include "tests/models/model_fixture.h"
 #include "tests/models/unit_runner.h"
+#include "tests/runtime/gpu_world.h"
 #include "tests/runtime/training.h"
 
 // What PyTorch computed alone, Sherd computes on any number of ranks at any stage: loss, gradients,
@@ -16,6 +17,7 @@
 
 using namespace sherd;
 using namespace sherd::testing;
+using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 
 namespace {
@@ -72,25 +74,19 @@ StepResult step(Engine& engine, const HostBatch& batch, const Communicator& worl
   return engine.step(views);
 }
 
-}  // namespace
-
-TEST_CASE("Loss, gradients and ten AdamW steps are PyTorch's, at every stage", "[dist]") {
-  const std::string name = GENERATE(from_range(ModelFixture::names()));
-  const int stage = GENERATE(0, 1, 2, 3);
-  const bool exact = GENERATE(false, true);
+void check_training(const std::string& name, int stage, bool exact, Communicator& world) {
   CAPTURE(name, stage, exact);
-  const auto world = make_world();
   const ModelFixture fixture(SHERD_MODEL_FIXTURES, name);
-  EngineOptions options = options_for(fixture, world->size());
+  EngineOptions options = options_for(fixture, world.size());
   options.plan.stage = stage;
   options.plan.exact = exact;
-  Engine engine(build_model(fixture.config()), options, *world);
+  Engine engine(build_model(fixture.config()), options, world);
   engine.load_parameters(from(fixture));
   const auto relative = [](double value, double expected) {
     return std::abs(value - expected) / std::abs(expected);
   };
   for (std::int64_t s = 0; s < fixture.steps(); ++s) {
-    const StepResult result = step(engine, fixture.batch(s), *world);
+    const StepResult result = step(engine, fixture.batch(s), world);
     const auto i = static_cast<std::size_t>(s);
     CHECK(relative(result.loss, fixture.step_losses()[i]) <= kLossTolerance);
     CHECK(relative(result.gradient_norm, fixture.gradient_norms()[i]) <= kGradientTolerance);
@@ -104,7 +100,7 @@ TEST_CASE("Loss, gradients and ten AdamW steps are PyTorch's, at every stage", "
   }
   NamedValues parameters;
   engine.save_parameters(into(parameters));
-  if (world->rank() == 0) CHECK(parameters.size() == fixture.parameter_names().size());
+  if (world.rank() == 0) CHECK(parameters.size() == fixture.parameter_names().size());
   for (const auto& [parameter, values] : parameters) {
     CAPTURE(parameter);
     // Adam turns the rounding of gradients that are nearly zero into steps; the fixture says how
@@ -112,4 +108,23 @@ TEST_CASE("Loss, gradients and ten AdamW steps are PyTorch's, at every stage", "
     const double bound = kGradientTolerance + 4.0 * fixture.final_noise(parameter);
     CHECK(relative_distance(values, fixture.final_parameter(parameter)) <= bound);
   }
+}
+
+}  // namespace
+
+TEST_CASE("Loss, gradients and ten AdamW steps are PyTorch's, at every stage", "[dist]") {
+  const std::string name = GENERATE(from_range(ModelFixture::names()));
+  const int stage = GENERATE(0, 1, 2, 3);
+  const bool exact = GENERATE(false, true);
+  check_training(name, stage, exact, *make_world());
+}
+
+TEST_CASE("Loss, gradients and ten AdamW steps on GPUs are PyTorch's", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto gpus = make_gpu_world(*control);
+  for (const std::string& name : ModelFixture::names()) {
+    check_training(name, 0, false, *gpus);
+    check_training(name, 3, false, *gpus);
+  }
+  check_training("llama", 2, true, *gpus);
 }

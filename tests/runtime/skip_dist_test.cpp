@@ -1,21 +1,25 @@
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 
-#include "core/cpu_stream.h"
+#include "core/backend.h"
 #include "core/error.h"
 #include "models/build.h"
 #include "runtime/engine.h"
 #include "tests/dist.h"
 #include "tests/models/tiny_models.h"
+#include "tests/runtime/gpu_world.h"
 #include "tests/runtime/training.h"
 
 using namespace sherd;
 using namespace sherd::testing;
 using Catch::Matchers::ContainsSubstring;
+using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 using sherd::test::mpi_session;
 
@@ -36,10 +40,12 @@ class FaultyUnit final : public Unit {
   void backward(const BackwardContext& context) const override {
     inner_->backward(context);
     if (!armed_) return;
-    const Tensor gradient = context.gradients[0];
-    enqueue(context.stream, [gradient, value = value_] {
-      with_float(gradient.dtype(), [&]<class T>() { gradient.as<T>()[3] = T(value); });
+    const Tensor element = context.gradients[0].flat({3, 1});
+    with_float(element.dtype(), [&]<class T>() {
+      const T bad(value_);
+      std::memcpy(bad_.data(), &bad, sizeof bad);
     });
+    copy_bytes(bad_.data(), element.data(), element.size_bytes(), context.stream);
   }
   double forward_flops(const BatchShape& shape) const override {
     return inner_->forward_flops(shape);
@@ -49,6 +55,7 @@ class FaultyUnit final : public Unit {
   std::unique_ptr<Unit> inner_;
   const bool& armed_;
   float value_;
+  mutable std::array<std::byte, sizeof(float)> bad_{};
 };
 
 constexpr std::int64_t kSamples = 6;
@@ -96,28 +103,19 @@ struct Run {
   std::unique_ptr<Engine> engine;
 };
 
-}  // namespace
+/// Rank `size - 1` gets a bad gradient in the second step.
+void check_skip(const PlanOptions& plan, float bad, Communicator& world) {
+  const int culprit = world.size() - 1;
 
-TEST_CASE("A bad gradient on one rank skips the step on all, and nothing else happens", "[dist]") {
-  const auto world = make_world();
-  PlanOptions plan;
-  plan.stage = GENERATE(0, 1, 2, 3);
-  plan.exact = GENERATE(false, true);
-  plan.compute = GENERATE(DType::f32, DType::bf16);
-  plan.wire = plan.compute;
-  const float bad =
-      GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity());
-  const int culprit = world->size() - 1;
+  Run healthy(plan, bad, world);
+  healthy.step(1, world);
+  const StepResult expected = healthy.step(2, world);
 
-  Run healthy(plan, bad, *world);
-  healthy.step(1, *world);
-  const StepResult expected = healthy.step(2, *world);
-
-  Run faulty(plan, bad, *world);
-  faulty.step(1, *world);
+  Run faulty(plan, bad, world);
+  faulty.step(1, world);
   const auto before = faulty.parameters();
-  faulty.armed = world->rank() == culprit;
-  const StepResult skipped = faulty.step(2, *world);
+  faulty.armed = world.rank() == culprit;
+  const StepResult skipped = faulty.step(2, world);
   CHECK_FALSE(skipped.applied);
   CHECK(skipped.bad_rank == culprit);
   CHECK(skipped.bad_tensor == faulty.bad_name);
@@ -128,11 +126,39 @@ TEST_CASE("A bad gradient on one rank skips the step on all, and nothing else ha
 
   // Optimizer state, schedule and counters are as they were: the next step is the healthy run's.
   faulty.armed = false;
-  const StepResult next = faulty.step(2, *world);
+  const StepResult next = faulty.step(2, world);
   CHECK(next.applied);
   CHECK(next.lr == expected.lr);
   CHECK(next.loss == expected.loss);
   CHECK(faulty.parameters() == healthy.parameters());
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("A bad gradient on one rank skips the step on all, and nothing else happens", "[dist]") {
+  PlanOptions plan;
+  plan.stage = GENERATE(0, 1, 2, 3);
+  plan.exact = GENERATE(false, true);
+  plan.compute = GENERATE(DType::f32, DType::bf16);
+  plan.wire = plan.compute;
+  check_skip(plan, GENERATE(kNan, kInfinity), *make_world());
+}
+
+TEST_CASE("A bad gradient on one GPU skips the step on all", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto gpus = make_gpu_world(*control);
+  PlanOptions plan;
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    for (const int stage : {0, 3}) {
+      plan.stage = stage;
+      plan.compute = plan.wire = compute;
+      CAPTURE(name_of(compute), stage);
+      check_skip(plan, stage == 0 ? kNan : kInfinity, *gpus);
+    }
+  }
 }
 
 TEST_CASE("Too many skips in a row end the run", "[dist]") {
