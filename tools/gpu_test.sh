@@ -1,10 +1,32 @@
 #!/usr/bin/env bash
-# Builds with CUDA, runs every [gpu] test on whatever GPUs there are (one rank each, two at most), and
-# trains a small Llama on them. A short table comes last. Arguments go to cmake.
+# Builds with CUDA, runs every [gpu] test on whatever GPUs there are (one rank each, two at most),
+# trains on them, and measures. A short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly kBuild=build/gpu
+readonly kBuild=build/gpu kLogs=build/gpu-logs kShards=12
+sanitize=no
+peer=""
+cmake_arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h)
+      echo "usage: tools/gpu_test.sh [--sanitize] [--peer SCRIPT] [CMAKE ARGUMENT…]"
+      echo "--sanitize: the own kernels' tests under compute-sanitizer too (memcheck, racecheck)."
+      echo "--peer SCRIPT: after the 1.5 B run, torchrun SCRIPT --model qwen15b --batch 4 --seq 4096,"
+      echo "a training loop of the same shape in PyTorch that prints one JSON line."
+      exit
+      ;;
+    --sanitize) sanitize=yes ;;
+    --peer)
+      peer=$2
+      shift
+      ;;
+    *) cmake_arguments+=("$1") ;;
+  esac
+  shift
+done
+
 gpus=$(nvidia-smi -L 2> /dev/null | wc -l)
 if [ "$gpus" -eq 0 ]; then
   echo "no GPU: nvidia-smi lists none" >&2
@@ -12,44 +34,105 @@ if [ "$gpus" -eq 0 ]; then
 fi
 ranks=$((gpus > 2 ? 2 : gpus))
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=4
-export NCCL_NVLS_ENABLE=0
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}
+rm -rf $kLogs
+mkdir -p $kLogs
 table=""
 failures=0
+names=()
+run_ranks() { mpirun --oversubscribe --bind-to none -np "$@"; }
 
-# check NAME COMMAND…: runs it, keeps its end for the table.
-check() {
-  local name=$1 start=$SECONDS output status
+# start NAME COMMAND…: in the background; what runs at once is finished at once.
+start() {
+  local name=$1
   shift
-  output=$("$@" < /dev/null 2>&1)
-  status=$?
-  if [ $status -ne 0 ]; then
-    failures=$((failures + 1))
-    echo "== $name failed ($status)"
-    echo "$output" | tail -n "${GPU_TEST_LINES:-60}"
-  fi
-  last=$(echo "$output" | grep -E 'passed|failed|^step' | tail -n 1)
-  table+=$(printf '%-34s %-6s %4d s  %s' "$name" "$([ $status -eq 0 ] && echo ok || echo FAILED)" \
-    $((SECONDS - start)) "$last")$'\n'
+  names+=("$name")
+  (
+    begun=$SECONDS
+    "$@" < /dev/null > "$kLogs/$name.log" 2>&1
+    echo "$? $((SECONDS - begun))" > "$kLogs/$name.end"
+  ) &
+}
+finish() {
+  wait
+  local name status seconds last
+  for name in "${names[@]}"; do
+    read -r status seconds < "$kLogs/$name.end"
+    if [ "$status" -ne 0 ]; then
+      failures=$((failures + 1))
+      echo "== $name failed ($status)"
+      tail -n "${GPU_TEST_LINES:-50}" "$kLogs/$name.log"
+    fi
+    last=$(tr '\r' '\n' < "$kLogs/$name.log" | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' |
+      grep -aE '^(step|All tests|test cases|assertions|\{"peer|=+ ERROR SUMMARY)' | tail -n 1)
+    table+=$(printf '%-24s %-6s %4d s  %s' "$name" "$([ "$status" -eq 0 ] && echo ok || echo FAILED)" \
+      "$seconds" "${last:0:150}")$'\n'
+  done
+  names=()
+}
+one() {
+  start "$@"
+  finish
+}
+
+# shards NAME FILTER COMMAND…: the kernels' tests in shards over the GPUs.
+shards() {
+  local name=$1 filter=$2 i
+  shift 2
+  for ((i = 0; i < kShards; ++i)); do
+    start "$name-$i" env CUDA_VISIBLE_DEVICES=$((i % gpus)) timeout 240 "$@" \
+      $kBuild/tests/kernels/kernels_tests "$filter" --shard-count $kShards --shard-index $i
+  done
 }
 
 echo "== build"
-cmake -S . -B $kBuild -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON "$@" > /tmp/gpu_configure.log 2>&1 ||
-  { tail -n 30 /tmp/gpu_configure.log; exit 1; }
-cmake --build $kBuild -- -k 0 > /tmp/gpu_build.log 2>&1 || { grep -E 'error|FAILED|undefined' /tmp/gpu_build.log | head -n 60; exit 1; }
+cmake -S . -B $kBuild -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON "${cmake_arguments[@]}" \
+  > $kLogs/configure.log 2>&1 || { tail -n 30 $kLogs/configure.log; exit 1; }
+cmake --build $kBuild -- -k 0 > $kLogs/build.log 2>&1 ||
+  { grep -E 'error|FAILED|undefined' $kLogs/build.log | head -n 60; exit 1; }
 echo "built in $SECONDS s"
-
-run_ranks() { mpirun --oversubscribe --bind-to none -np "$@"; }
-
 $kBuild/apps/sherd doctor < /dev/null
-check "kernels" timeout 200 $kBuild/tests/kernels/kernels_tests "[gpu]"
-for n in $(seq 1 $ranks); do
-  check "runtime, $n ranks" run_ranks "$n" timeout 200 $kBuild/tests/runtime/runtime_dist_tests "[gpu]"
-  for dtype in f32 bf16; do
-    check "demo in $dtype, $n ranks" run_ranks "$n" timeout 100 $kBuild/apps/sherd train examples/demo.json \
-      --set device=cuda --set steps=40 --set output=/tmp/gpu_demo_$dtype --set bf16.enabled=$([ $dtype = bf16 ] && echo true || echo false)
+
+tests() { # tests RANKS FOLDER
+  run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 200 -d yes
+}
+shards kernels "[gpu]"
+start collectives-1 tests 1 collectives
+start runtime-1 tests 1 runtime
+finish
+if [ "$ranks" -gt 1 ]; then
+  start collectives-$ranks tests "$ranks" collectives
+  start runtime-$ranks tests "$ranks" runtime
+  finish
+fi
+if [ $sanitize = yes ]; then
+  # What cuBLASLt and cuDNN launch is theirs, and the oracle of large attention takes minutes.
+  own="[gpu]~*linear*~*products*~*plans*~*tuned*~*TF32*~*engine*~*usual heads*~*many tiles*~*odd shapes*~*captured*~*deterministic*"
+  shards memcheck "$own" compute-sanitizer --tool memcheck --error-exitcode 9
+  shards racecheck "$own" compute-sanitizer --tool racecheck --error-exitcode 9
+  finish
+fi
+
+export OMP_NUM_THREADS=8
+for ((n = 1; n <= ranks; ++n)); do
+  for bf16 in false true; do
+    one "demo-$n-bf16-$bf16" run_ranks "$n" timeout 100 $kBuild/apps/sherd train examples/demo.json \
+      --set device=cuda --set steps=40 --set output=/tmp/sherd_gpu_demo --set bf16.enabled=$bf16 --set tune_products=false
   done
+done
+one "llama-1.5b-$ranks" run_ranks "$ranks" timeout 150 $kBuild/apps/sherd train benchmarks/llama_1b5.json \
+  --set train_batch_size=$((4 * ranks)) --set output=/tmp/sherd_gpu_llama
+grep -a . $kLogs/llama-1.5b-$ranks.log | tr '\r' '\n' | grep -aE '^ *(memory|peak|tuned|device|kernels)' || true
+if [ -n "$peer" ]; then
+  one fsdp2-1.5b timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
+fi
+for what in collectives kernels; do
+  echo "== sherd bench $what"
+  run_ranks "$([ $what = kernels ] && echo 1 || echo "$ranks")" timeout 100 $kBuild/apps/sherd bench $what --device cuda < /dev/null ||
+    failures=$((failures + 1))
 done
 
 echo
 echo "$table"
+echo "commit $(git rev-parse --short HEAD 2> /dev/null || echo unknown), $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
 [ $failures -eq 0 ]

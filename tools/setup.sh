@@ -15,7 +15,8 @@ usage() {
 usage: tools/setup.sh [--no-lint] [--no-data]
 
 Installs compilers, libraries and lint tools as Debian or Ubuntu packages and writes the texts and
-tables of the demo and the tests to data/. Run again, it does only what is still missing.
+tables of the demo and the tests to data/; where there is a CUDA toolkit, brings the headers of
+cudnn-frontend to build/_deps too. Run again, it does only what is still missing.
 Works as root, or with sudo.
 
   --no-lint   leave out clang-format, clang-tidy and universal-ctags
@@ -207,5 +208,9 @@ if [[ $with_data == yes ]]; then
   make_data bible.txt "King James Bible, a verse a line" bible
   make_data jargon.txt "the Jargon File" jargon
   make_data digits.csv "8x8 handwritten digits, 64 features and the label a row" digits
+fi
+if command -v nvcc > /dev/null; then
+  tools/fetch_cudnn_frontend.sh ||
+    say "warning: without the headers of cudnn-frontend, attention on GPUs runs by Sherd's own, slower kernels"
 fi
 say "everything is there"
