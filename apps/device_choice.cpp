@@ -1,5 +1,8 @@
 #include "apps/device_choice.h"
 
+#include <algorithm>
+
+#include "apps/agreement.h"
 #include "apps/job.h"
 #include "collectives/gpu.h"
 #include "core/cuda_backend.h"
@@ -7,9 +10,16 @@
 
 namespace sherd {
 
-Device choose_device(DeviceChoice wanted, const MpiSession& session) {
-  if (wanted != DeviceChoice::cuda) return {};
+Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world) {
   const int gpus = cuda_device_count();
+  if (wanted == DeviceChoice::automatic) {
+    const std::vector<std::string> lacks =
+        gather_texts(world, gpus < session.local_size() ? "lacks one" : "");
+    const bool all =
+        std::all_of(lacks.begin(), lacks.end(), [](const auto& l) { return l.empty(); });
+    wanted = all ? DeviceChoice::cuda : DeviceChoice::cpu;
+  }
+  if (wanted == DeviceChoice::cpu) return {};
   require(gpus > 0, "device is \"cuda\", but there is no GPU: {}", cuda_absence());
   require(
       session.local_rank() < gpus,

@@ -8,9 +8,10 @@
 
 namespace sherd {
 
-/// The device this rank trains on. `automatic` is CPUs in this version. Throws ArgumentError when
-/// `cuda` asks for GPUs that are not there: two ranks on one GPU are refused.
-Device choose_device(DeviceChoice wanted, const MpiSession& session);
+/// Collective: the device this rank trains on. `automatic` means GPUs where every rank has one of
+/// its own, else CPUs on all. Throws ArgumentError when `cuda` asks for GPUs that are not there:
+/// two ranks on one GPU are refused.
+Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world);
 
 /// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where
 /// `world` itself serves.

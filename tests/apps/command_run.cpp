@@ -101,7 +101,7 @@ std::string write_mlp_run(const TemporaryFolder& folder) {
     "data": {"format": "synthetic", "samples": 200, "validation_fraction": 0.1},
     "output": ")" + folder.path("run") +
                                       R"(", "steps": 4,
-    "train_batch_size": 11, "train_micro_batch_size_per_gpu": 2,
+    "device": "cpu", "train_batch_size": 11, "train_micro_batch_size_per_gpu": 2,
     "optimizer": {"type": "AdamW", "params": {"lr": 0.02, "weight_decay": 0.1}},
     "gradient_clipping": 0.5, "validation": {"every": 2}})");
 }
@@ -118,7 +118,7 @@ std::string write_llama_run(const TemporaryFolder& folder) {
                                         R"(", "sequence_length": 16,
              "validation_fraction": 0.1},
     "output": ")" + folder.path("run") + R"(", "steps": 3,
-    "train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
+    "device": "cpu", "train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
     "optimizer": {"type": "AdamW", "params": {"lr": 0.01, "weight_decay": 0.1}},
     "gradient_clipping": 1.0})");
 }

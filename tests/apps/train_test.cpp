@@ -81,7 +81,7 @@ TEST_CASE("fused weights are written as Hugging Face names them, and read again"
       folder.write("tuned.json", R"({"model": {"path": ")" + folder.path("run/model") +
                                      R"("}, "data": {"train": ")" + folder.path("text.txt") +
                                      R"("}, "output": ")" + folder.path("tuned") +
-                                     R"(", "steps": 1, "train_batch_size": 4,
+                                     R"(", "steps": 1, "device": "cpu", "train_batch_size": 4,
                         "optimizer": {"type": "AdamW", "params": {"lr": 0.0}}})");
   const CommandResult result = run_ranks(2, "train " + tuned);
   INFO(result.output);
