@@ -1,5 +1,6 @@
 #include "core/cuda_backend.h"
 #include "core/error.h"
+#include "core/trace_range.h"
 
 namespace sherd {
 namespace {
@@ -19,6 +20,8 @@ std::unique_ptr<Stream> make_cuda_stream(Device, const std::string&) { no_cuda()
 std::unique_ptr<Memory> make_cuda_memory(Device) { no_cuda(); }
 std::unique_ptr<Memory> make_pinned_memory() { no_cuda(); }
 void copy_bytes_cuda(const void*, void*, std::int64_t, Stream&) { no_cuda(); }
+TraceRange::TraceRange(Device, const char*) {}
+TraceRange::~TraceRange() = default;
 void pause_cuda(int, Stream&) { no_cuda(); }
 std::unique_ptr<Recording> record_cuda_streams(std::span<Stream* const>,
                                                const std::function<void()>&) {

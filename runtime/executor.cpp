@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/trace_range.h"
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
 #include "optim/optimizer.h"
@@ -177,8 +178,9 @@ void Executor::run_node(int n, const StepInput& input) {
   const Node& node = placed_.plan->nodes[static_cast<std::size_t>(n)];
   const PlanState& state = plan_states_[placed_.plan];
   const auto& events = state.events;
-  lane_of(node).set_label({static_cast<std::int64_t>(input.step) + 1,
-                           state.labels[static_cast<std::size_t>(n)].c_str()});
+  const char* label = state.labels[static_cast<std::size_t>(n)].c_str();
+  lane_of(node).set_label({static_cast<std::int64_t>(input.step) + 1, label});
+  const TraceRange range(device(), label);
   for (const int earlier : node.waits) {
     lane_of(node).wait(*events[static_cast<std::size_t>(earlier)]);
   }
