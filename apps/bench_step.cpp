@@ -8,6 +8,7 @@
 #include "apps/bench_table.h"
 #include "apps/job.h"
 #include "apps/quantity.h"
+#include "apps/rank_memory.h"
 #include "apps/thread_count.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
@@ -31,9 +32,10 @@ class Contender {
  public:
   Contender(const BenchStepCommand& command, const std::string& changes, MpiSession& session)
       : name_(changes.empty() ? "as the run file says" : changes), world_(session.world()) {
-    const LoadedConfig config = on_all_ranks(*world_, [&] { return load(command, changes); });
+    LoadedConfig config = on_all_ranks(*world_, [&] { return load(command, changes); });
+    Model model = on_all_ranks(*world_, [&] { return build_model(config.run.model); });
+    place_on_ranks(config, model, {}, session, *world_);
     run_ = config.run;
-    Model model = on_all_ranks(*world_, [&] { return build_model(run_.model); });
     data_ = std::make_unique<TrainingData>(
         on_all_ranks(*world_, [&] { return TrainingData(run_.data, model.sample, run_.seed); }));
     EngineOptions options = engine_options(run_, model, world_->size());

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,58 +9,43 @@
 #include "apps/plan_advice.h"
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
+#include "models/build.h"
 #include "runtime/config/load.h"
+#include "runtime/placement.h"
 
 namespace sherd {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Whether the plan fits, and what would make it fit.
-struct Verdict {
-  bool fits = true;
-  std::string problem;
-  std::vector<Alternative> alternatives;
+/// A run that was planned, and what is known of the devices it is for.
+struct Planned {
+  RunPlan plan;
+  std::string nodes;
+  std::optional<DeviceMemory> memory;
+  std::optional<Verdict> verdict;
 };
 
-Verdict judge(const RunConfig& run, const RunPlan& plan, const DeviceMemory& memory) {
-  Verdict verdict;
-  verdict.fits = memory.holds(plan);
-  if (verdict.fits) return verdict;
-  const int rank = memory.shortest_rank(plan);
-  verdict.problem =
-      fmt::format("rank {} needs {}, its device has {}", rank,
-                  bytes_text(plan.needs_of(rank).peak_bytes), bytes_text(memory.of_rank(rank)));
-  verdict.alternatives = find_alternatives(run, plan.world, memory);
-  return verdict;
-}
-
-const Alternative* smallest_that_fits(const std::vector<Alternative>& alternatives) {
-  const auto found = std::find_if(alternatives.begin(), alternatives.end(),
-                                  [](const Alternative& a) { return a.fits; });
-  return found == alternatives.end() ? nullptr : &*found;
-}
-
-std::string conclusion(const Verdict& verdict) {
-  const Alternative* best = smallest_that_fits(verdict.alternatives);
-  if (best == nullptr) return verdict.problem + "; none of the changes tried makes it fit";
-  return fmt::format("{}; the smallest change that fits: {} (peak {})", verdict.problem,
-                     best->change, bytes_text(best->peak_bytes));
-}
-
-Json rank_json(int rank, const RankNeeds& needs) {
+Json rank_json(int rank, const Planned& planned) {
+  const RankNeeds& needs = planned.plan.needs_of(rank);
   Json bytes;
   for (std::size_t tag = 0; tag < needs.bytes.size(); ++tag) {
     bytes[std::string(name_of(static_cast<MemoryTag>(tag)))] = needs.bytes[tag];
   }
-  return {{"rank", rank},
-          {"bytes", bytes},
-          {"gap_bytes", needs.gap_bytes},
-          {"peak_bytes", needs.peak_bytes},
-          {"traffic",
-           {{"gather_bytes", needs.traffic.gather_bytes},
-            {"reduce_bytes", needs.traffic.reduce_bytes},
-            {"replicate_bytes", needs.traffic.replicate_bytes}}}};
+  Json json = {{"rank", rank},
+               {"bytes", bytes},
+               {"gap_bytes", needs.gap_bytes},
+               {"peak_bytes", needs.peak_bytes},
+               {"samples", planned.plan.batch.samples_of_rank(rank)},
+               {"traffic",
+                {{"gather_bytes", needs.traffic.gather_bytes},
+                 {"reduce_bytes", needs.traffic.reduce_bytes},
+                 {"replicate_bytes", needs.traffic.replicate_bytes}}}};
+  if (planned.memory) {
+    json["memory_bytes"] = planned.memory->of_rank(rank);
+    json["headroom_bytes"] = planned.memory->of_rank(rank) - needs.peak_bytes;
+  }
+  return json;
 }
 
 /// Bytes that all ranks together receive in a step.
@@ -86,26 +70,26 @@ Json verdict_json(const Verdict& verdict) {
   return alternatives;
 }
 
-void print_json(const RunPlan& plan, const std::optional<Verdict>& verdict,
-                const std::string& nodes) {
+void print_json(const Planned& planned) {
+  const RunPlan& plan = planned.plan;
   Json ranks = Json::array();
-  for (int rank = 0; rank < plan.world; ++rank) {
-    ranks.push_back(rank_json(rank, plan.needs_of(rank)));
-  }
+  for (int rank = 0; rank < plan.world; ++rank) ranks.push_back(rank_json(rank, planned));
   Json document = {
       {"model", plan.model}, {"parameters", plan.parameters},  {"stage", plan.options.stage},
       {"ranks", ranks},      {"traffic", total_traffic(plan)}, {"node_count", plan.node_count},
       {"hash", plan.hash}};
-  if (!nodes.empty()) document["nodes"] = nodes;
+  const std::optional<Verdict>& verdict = planned.verdict;
+  if (!planned.nodes.empty()) document["nodes"] = planned.nodes;
   if (verdict) document["fits"] = verdict->fits;
   if (verdict && !verdict->fits) document["alternatives"] = verdict_json(*verdict);
   std::puts(document.dump(2).c_str());
 }
 
-void print_text(const RunPlan& plan, const std::optional<Verdict>& verdict,
-                const std::string& nodes) {
-  std::string text = plan_table(plan);
-  if (!nodes.empty()) text += "\n" + nodes;
+void print_text(const Planned& planned) {
+  const std::optional<Verdict>& verdict = planned.verdict;
+  std::string text = plan_table(planned.plan);
+  if (planned.memory) text.append("\n").append(headroom_lines(planned.plan, *planned.memory));
+  if (!planned.nodes.empty()) text += "\n" + planned.nodes;
   if (verdict && verdict->fits) text += "fits\n";
   if (verdict && !verdict->fits) {
     text += fmt::format("\ndoes not fit: {}\nplanned instead, smallest change first:\n",
@@ -118,22 +102,34 @@ void print_text(const RunPlan& plan, const std::optional<Verdict>& verdict,
   std::fputs(text.c_str(), stdout);
 }
 
+/// What `--device-memory` gives, else the run file; nothing when neither does.
+std::optional<DeviceMemory> memory_of(const PlanCommand& command, const RunConfig& run) {
+  if (!command.device_memory.empty()) {
+    return DeviceMemory(parse_byte_list(command.device_memory), command.ranks);
+  }
+  if (run.placement.memory.empty()) return std::nullopt;
+  return DeviceMemory(run.placement.memory, command.ranks);
+}
+
 }  // namespace
 
 ExitCode plan_command(const PlanCommand& command) {
   const RunSource& source = command.source;
   LoadedConfig config = load_run_config(source.path, source.overrides, source.deepspeed);
   resolve_for_world(config, command.ranks);
-  for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  std::string nodes;
-  const RunPlan plan = plan_run(config.run, command.ranks, command.nodes ? &nodes : nullptr);
-  std::optional<Verdict> verdict;
-  if (!command.device_memory.empty()) {
-    verdict = judge(config.run, plan,
-                    DeviceMemory(parse_byte_list(command.device_memory), command.ranks));
+  RunConfig& run = config.run;
+  Planned planned;
+  planned.memory = memory_of(command, run);
+  if (planned.memory) {
+    const std::vector<std::int64_t> memory = planned.memory->per_rank(command.ranks);
+    place_run(run, build_model(run.model), command.ranks, memory);
+    record_placement(config, memory);
   }
-  command.json ? print_json(plan, verdict, nodes) : print_text(plan, verdict, nodes);
-  if (verdict && !verdict->fits) throw ArgumentError(conclusion(*verdict));
+  for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  planned.plan = plan_run(run, command.ranks, command.nodes ? &planned.nodes : nullptr);
+  if (planned.memory) planned.verdict = judge(run, planned.plan, *planned.memory);
+  command.json ? print_json(planned) : print_text(planned);
+  if (planned.verdict && !planned.verdict->fits) throw ArgumentError(conclusion(*planned.verdict));
   return ExitCode::ok;
 }
 

@@ -21,6 +21,8 @@ class DeviceMemory {
   /// The rank that lacks most; only of a plan that is not held.
   int shortest_rank(const RunPlan& plan) const;
   bool is_same_for_all() const { return bytes_.size() == 1; }
+  /// Of each of `world` ranks.
+  std::vector<std::int64_t> per_rank(int world) const;
 
  private:
   std::vector<std::int64_t> bytes_;
@@ -37,5 +39,16 @@ struct Alternative {
 /// more to make.
 std::vector<Alternative> find_alternatives(const RunConfig& run, int world,
                                            const DeviceMemory& memory);
+
+/// Whether a plan fits, and what would make the run fit.
+struct Verdict {
+  bool fits = true;
+  std::string problem;
+  std::vector<Alternative> alternatives;
+};
+Verdict judge(const RunConfig& run, const RunPlan& plan, const DeviceMemory& memory);
+
+/// The problem and the smallest change that helps, in a line.
+std::string conclusion(const Verdict& verdict);
 
 }  // namespace sherd

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "apps/quantity.h"
 
@@ -63,6 +65,40 @@ std::string batch_headline(const RunPlan& plan) {
                      size, counted(plan.options.rounds, "round"));
 }
 
+std::string placement_lines(const RunPlan& plan) {
+  const MicroBatchCut& batch = plan.batch;
+  std::string text;
+  bool differ = false;
+  for (int rank = 0; rank < plan.world; ++rank) {
+    const auto position = static_cast<std::size_t>(rank % plan.options.group_size);
+    const std::int64_t samples = batch.samples_of_rank(rank);
+    text += fmt::format("rank {} holds {:.2f} % and has {}", rank, 100 * plan.held[position],
+                        samples == 0 ? "no samples" : counted(samples, "sample"));
+    if (samples > 0) text += fmt::format(" in micro-batches of {}", batch.largest_of_rank(rank));
+    text += "\n";
+    differ = differ || std::abs(plan.held[position] - plan.held[0]) > 0.01;
+    differ = differ || !batch.rank_samples.empty();
+  }
+  return differ ? text : "";
+}
+
+std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory) {
+  std::string text;
+  for (int rank = 0, next = 0; rank < plan.world; rank = next) {
+    const std::int64_t has = memory.of_rank(rank);
+    const std::int64_t takes = plan.needs_of(rank).peak_bytes;
+    std::vector<int> alike;
+    while (next < plan.world && memory.of_rank(next) == has &&
+           plan.needs_of(next).peak_bytes == takes) {
+      alike.push_back(next++);
+    }
+    text +=
+        fmt::format("{}: {} of {}, {} {}\n", ranks_text(alike), bytes_text(takes), bytes_text(has),
+                    bytes_text(std::abs(has - takes)), takes > has ? "too much" : "left");
+  }
+  return text;
+}
+
 std::string memory_lines(const RankNeeds& needs) {
   std::string text;
   for (int tag = 0; tag < kMemoryTags; ++tag) {
@@ -89,6 +125,9 @@ std::string plan_table(const RunPlan& plan) {
     if (plan.needs[i].gap_bytes == 0) continue;
     text += fmt::format("workspace of {} counts {} of gaps between tensors\n", labels[i],
                         bytes_text(plan.needs[i].gap_bytes));
+  }
+  if (const std::string placement = placement_lines(plan); !placement.empty()) {
+    text += "\n" + placement;
   }
   text += "\nper step:\n";
   for (std::size_t i = 0; i < labels.size(); ++i) {

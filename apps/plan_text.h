@@ -2,12 +2,18 @@
 
 #include <string>
 
+#include "apps/plan_advice.h"
 #include "apps/run_plan.h"
 
 namespace sherd {
 
 /// For people: what is planned, a row of bytes by tag for each kind of rank, traffic and hash.
 std::string plan_table(const RunPlan& plan);
+/// A line per rank: what part of the states it holds, and its samples of a step; empty when all
+/// have the same.
+std::string placement_lines(const RunPlan& plan);
+/// A line for neighbouring ranks that have and leave the same.
+std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory);
 /// The memory of one rank, a line per tag.
 std::string memory_lines(const RankNeeds& needs);
 /// "stage 3 over 4 ranks, f32, exact sums, blocks recomputed"

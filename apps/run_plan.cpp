@@ -1,6 +1,7 @@
 #include "apps/run_plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include "models/build.h"
 #include "runtime/engine_options.h"
@@ -14,10 +15,14 @@ struct Plans {
   Plan evaluation;
 };
 
-Plans make_plans(const PlanInput& input, const PlanOptions& options) {
-  PlanOptions evaluation = options;
+/// Of the ranks whose largest micro-batch has `samples`.
+Plans make_plans(const Model& model, const ShardLayout& layout, const EngineOptions& options,
+                 std::int64_t samples) {
+  const BatchShape shape{samples, options.largest_micro_batch.sequence};
+  const PlanInput input = plan_input(model, layout, shape, options.plan);
+  PlanOptions evaluation = options.plan;
   evaluation.evaluate = true;
-  return {make_plan(input, options), make_plan(input, evaluation)};
+  return {make_plan(input, options.plan), make_plan(input, evaluation)};
 }
 
 RankNeeds find_needs(const Plans& plans, const ShardLayout& layout, int group_rank) {
@@ -39,20 +44,34 @@ RankNeeds find_needs(const Plans& plans, const ShardLayout& layout, int group_ra
 }
 
 /// Ranks whose regions have the same sizes need the same, so that one of them is packed.
-std::vector<RankNeeds> find_all_needs(const Plans& plans, const ShardLayout& layout, int world) {
-  const int group = layout.group_size();
+std::vector<RankNeeds> find_all_needs(const std::map<std::int64_t, Plans>& plans,
+                                      const ShardLayout& layout, const EngineOptions& options,
+                                      int world) {
   std::vector<RankNeeds> found;
-  std::vector<std::vector<std::int64_t>> known;
+  std::map<std::vector<std::int64_t>, std::size_t> known;
   for (int rank = 0; rank < world; ++rank) {
-    std::vector<std::int64_t> sizes = region_sizes(plans.step, layout, rank % group);
-    const auto same = std::find(known.begin(), known.end(), sizes) - known.begin();
-    if (same == static_cast<std::ptrdiff_t>(known.size())) {
-      known.push_back(std::move(sizes));
-      found.push_back(find_needs(plans, layout, rank % group));
-    }
-    found[static_cast<std::size_t>(same)].ranks.push_back(rank);
+    const Plans& own = plans.at(micro_batch_of_rank(options, rank, world).samples);
+    const int group_rank = rank % layout.group_size();
+    const auto [same, is_new] =
+        known.try_emplace(region_sizes(own.step, layout, group_rank), found.size());
+    if (is_new) found.push_back(find_needs(own, layout, group_rank));
+    found[same->second].ranks.push_back(rank);
   }
   return found;
+}
+
+/// The part of all elements that each rank of a group holds.
+std::vector<double> find_held(const ShardLayout& layout) {
+  std::vector<double> held(static_cast<std::size_t>(layout.group_size()), 0.0);
+  double total = 0.0;
+  for (const FlatBuffer& buffer : layout.buffers()) {
+    total += static_cast<double>(buffer.numel);
+    for (std::size_t rank = 0; rank < held.size(); ++rank) {
+      held[rank] += static_cast<double>(buffer.shards[rank].numel);
+    }
+  }
+  for (double& part : held) part /= total;
+  return held;
 }
 
 }  // namespace
@@ -72,25 +91,29 @@ std::int64_t RunPlan::peak_bytes() const {
 RunPlan plan_run(const RunConfig& run, int world, std::string* nodes) {
   const Model model = build_model(run.model);
   const EngineOptions options = engine_options(run, model, world);
-  LayoutOptions cut;
-  cut.group_size = options.plan.group_size;
-  cut.weights = options.shard_weights;
-  cut.granularity = options.shard_granularity;
-  const ShardLayout layout(model.units, cut);
-  const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
-  const Plans plans = make_plans(input, options.plan);
+  const ShardLayout layout(model.units, layout_options(options, world));
+  std::map<std::int64_t, Plans> plans;
+  for (int rank = 0; rank < world; ++rank) {
+    const std::int64_t samples = micro_batch_of_rank(options, rank, world).samples;
+    if (!plans.contains(samples)) {
+      plans.emplace(samples, make_plans(model, layout, options, samples));
+    }
+  }
+  const Plan& step = plans.at(options.largest_micro_batch.samples).step;
   RunPlan result;
   result.model = model.description;
   result.world = world;
   result.options = options.plan;
-  result.batch = run.batch;
-  result.batch.accumulation = options.plan.rounds;
+  result.batch = micro_batches_of(run, world);
   result.largest_micro_batch = options.largest_micro_batch;
+  result.held = find_held(layout);
   result.parameters = layout.parameter_count();
-  result.needs = find_all_needs(plans, layout, world);
-  result.node_count = static_cast<std::int64_t>(plans.step.nodes.size());
-  result.hash = plan_hash(plans.step, layout);
-  if (nodes != nullptr) *nodes = list_nodes(plans.step, input);
+  result.needs = find_all_needs(plans, layout, options, world);
+  result.node_count = static_cast<std::int64_t>(step.nodes.size());
+  result.hash = plan_hash(step, layout);
+  if (nodes != nullptr) {
+    *nodes = list_nodes(step, plan_input(model, layout, options.largest_micro_batch, options.plan));
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/batch.h"
 #include "runtime/config/run_config.h"
 #include "runtime/engine.h"
 #include "runtime/memory_plan.h"
@@ -28,8 +29,9 @@ struct RunPlan {
   std::string model;
   int world = 1;
   PlanOptions options;
-  BatchConfig batch;
-  BatchShape largest_micro_batch;
+  MicroBatchCut batch;
+  BatchShape largest_micro_batch;  ///< of any rank
+  std::vector<double> held;        ///< per rank of a group: the part of the states it holds at rest
   std::int64_t parameters = 0;
   std::vector<RankNeeds> needs;  ///< ranks with the same needs together, by their first rank
   std::int64_t node_count = 0;
@@ -40,7 +42,8 @@ struct RunPlan {
   std::int64_t peak_bytes() const;
 };
 
-/// `nodes`, when not null, receives the list of nodes. Throws ArgumentError.
+/// Plans a run that was resolved, and placed where it goes by memory, for `world` ranks. `nodes`,
+/// when not null, receives the list of nodes. Throws ArgumentError.
 RunPlan plan_run(const RunConfig& run, int world, std::string* nodes = nullptr);
 
 }  // namespace sherd

@@ -47,6 +47,7 @@ std::string start_banner(const LoadedConfig& config, const RunPlan& plan, const 
   line("ranks", ranks_line(plan, facts));
   line("plan",
        fmt::format("{}, {} nodes, hash {}", plan_headline(plan), plan.node_count, plan.hash));
+  text += placement_lines(plan);
   line("memory", fmt::format("of {}", ranks_text(plan.needs.front().ranks)));
   text += memory_lines(plan.needs.front());
   if (facts.list_deepspeed) text += "DeepSpeed's keys\n" + import_report(config.deepspeed);

@@ -12,6 +12,7 @@
 #include "apps/job.h"
 #include "apps/model_folder.h"
 #include "apps/pretrained_weights.h"
+#include "apps/rank_memory.h"
 #include "apps/run_plan.h"
 #include "apps/run_report.h"
 #include "apps/same_config.h"
@@ -155,6 +156,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const Device device =
       on_all_ranks(*world, [&] { return choose_device(run.device, session, *world); });
   config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
+  place_on_ranks(config, model, device, session, *world);
   const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
   Communicator& ranks = on_device ? *on_device : *world;
   const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {

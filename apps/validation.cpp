@@ -5,9 +5,21 @@
 #include "runtime/config/batch.h"
 
 namespace sherd {
+namespace {
+
+/// Samples that every rank has planned for.
+std::int64_t smallest_plan(const MicroBatchCut& cut, int world) {
+  std::int64_t smallest = cut.largest_of_rank(0);
+  for (int rank = 1; rank < world; ++rank) {
+    smallest = std::min(smallest, cut.largest_of_rank(rank));
+  }
+  return smallest;
+}
+
+}  // namespace
 
 Validation::Validation(const RunConfig& run, const SampleSet& samples, int rank, int world)
-    : micro_samples_(cut_micro_batches(run.batch.train, run.batch.micro, world).samples(0)),
+    : micro_samples_(smallest_plan(micro_batches_of(run, world), world)),
       samples_(samples.size()),
       every_(run.validate_every),
       rank_(rank),

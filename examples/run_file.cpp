@@ -7,9 +7,12 @@
 
 using namespace sherd;
 
-void train(const LoadedConfig& config, Communicator& world) {
-  const RunConfig& run = config.run;
+void train(RunConfig& run, Communicator& world) {
   Model model = build_model(run.model);  // or any list of units
+  if (goes_by_memory(run.placement)) {
+    const auto memory = memory_per_rank(run.placement.memory, world.size());
+    place_run(run, model, world.size(), memory);
+  }
   const TrainingData data(run.data, model.sample, run.seed);
   StepBatches batches(run, data.train(), world.rank(), world.size());
   EngineOptions options = engine_options(run, model, world.size());
@@ -28,7 +31,7 @@ int main(int argc, char** argv) {
     LoadedConfig config = load_run_config(argv[1], {argv + 2, argv + argc});
     resolve_for_world(config, session.size());
     require_trainable(config);
-    train(config, *session.world());
+    train(config.run, *session.world());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: [rank %d] %s\n", session.rank(), error.what());
     session.abort(1);  // the other ranks too: they may be waiting for this one

@@ -21,14 +21,6 @@ PlanOptions with_world(PlanOptions options, int world) {
   return options;
 }
 
-LayoutOptions layout_options(const EngineOptions& options, int world) {
-  LayoutOptions layout;
-  layout.group_size = options.plan.group_size == 0 ? world : options.plan.group_size;
-  layout.weights = options.shard_weights;
-  layout.granularity = options.shard_granularity;
-  return layout;
-}
-
 std::int64_t labels_in(std::span<const MicroBatch> micro_batches) {
   std::int64_t count = 0;
   for (const MicroBatch& micro : micro_batches) {
@@ -59,17 +51,42 @@ BatchShape shape_of(const MicroBatch& micro, const SampleSpec& sample) {
   return {micro.inputs.dim(0), tokens ? micro.inputs.dim(1) : 1};
 }
 
+LayoutOptions layout_options(const EngineOptions& options, int world) {
+  LayoutOptions layout;
+  layout.group_size = options.plan.group_size == 0 ? world : options.plan.group_size;
+  layout.weights = options.shard_weights;
+  layout.counts = options.shard_counts;
+  layout.granularity = options.shard_granularity;
+  return layout;
+}
+
+BatchShape micro_batch_of_rank(const EngineOptions& options, int rank, int world) {
+  BatchShape shape = options.largest_micro_batch;
+  if (options.rank_micro_samples.empty()) return shape;
+  require(options.rank_micro_samples.size() == static_cast<std::size_t>(world),
+          "expected the micro-batch of {} ranks, got that of {}", world,
+          options.rank_micro_samples.size());
+  const std::int64_t own = options.rank_micro_samples[static_cast<std::size_t>(rank)];
+  require(own >= 1 && own <= shape.samples,
+          "rank {} plans for {} samples; expected 1 to {}, the most of any rank", rank, own,
+          shape.samples);
+  shape.samples = own;
+  return shape;
+}
+
 Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
     : model_(std::move(model)),
       options_(options),
       world_(world),
       layout_(model_.units, layout_options(options, world.size())),
-      plan_input_(sherd::plan_input(model_, layout_, options.largest_micro_batch, options.plan)),
+      plan_input_(sherd::plan_input(
+          model_, layout_, micro_batch_of_rank(options, world.rank(), world.size()), options.plan)),
       loss_scaler_(options.loss_scale) {
   validate(options.plan.optimizer);
   validate(options.schedule);
   require(options.labels_per_step > 0, "labels_per_step must be positive, got {}",
           options.labels_per_step);
+  options_.largest_micro_batch = micro_batch_of_rank(options, world.rank(), world.size());
   options_.plan = with_world(options.plan, world.size());
   options_.plan.device = world.memory().device().kind;
   plan_ = make_plan(plan_input_, options_.plan);
@@ -85,7 +102,7 @@ Engine::Engine(Model model, const EngineOptions& options, Communicator& world)
   executor_ =
       std::make_unique<Executor>(model_, layout_, options_, PlacedPlan{&plan_, &memory_plan_},
                                  memory_plan_.arena_bytes, world);
-  check_agreement();
+  check_agreement(options.largest_micro_batch);
   initialise_parameters();
 }
 
@@ -93,10 +110,14 @@ Engine::~Engine() = default;
 
 std::int64_t Engine::measured_peak_bytes() const { return world_.memory().peak_bytes(); }
 
-void Engine::check_agreement() {
+void Engine::check_agreement(const BatchShape& largest) {
   constexpr int kHexadecimal = 16;
-  const auto own =
-      static_cast<std::int64_t>(std::stoull(plan_hash(plan_, layout_), nullptr, kHexadecimal));
+  std::string hash = plan_hash(plan_, layout_);
+  if (!options_.rank_micro_samples.empty()) {  // ranks agree on a plan for the largest of them
+    const PlanInput input = sherd::plan_input(model_, layout_, largest, options_.plan);
+    hash = plan_hash(make_plan(input, options_.plan), layout_);
+  }
+  const auto own = static_cast<std::int64_t>(std::stoull(hash, nullptr, kHexadecimal));
   const int size = world_.size();
   std::vector<std::int64_t> hashes(static_cast<std::size_t>(size), 0);
   hashes[static_cast<std::size_t>(world_.rank())] = own;

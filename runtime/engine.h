@@ -28,8 +28,13 @@ struct DelayOptions {
 struct EngineOptions {
   PlanOptions plan;                   ///< `world` and `evaluate` are the engine's to set
   std::vector<double> shard_weights;  ///< one per rank of a group; empty: even
+  /// In place of weights: per flat buffer, the elements that each rank of a group holds.
+  std::vector<std::vector<std::int64_t>> shard_counts;
   std::int64_t shard_granularity = 64;
-  BatchShape largest_micro_batch;    ///< of any rank
+  BatchShape largest_micro_batch;  ///< of any rank
+  /// Samples of each rank's largest micro-batch, where they differ; empty: all plan for the
+  /// largest.
+  std::vector<std::int64_t> rank_micro_samples;
   std::int64_t labels_per_step = 0;  ///< labels of a full step over all ranks: the loss's unit
   ScheduleSpec schedule;
   LossScalerSpec loss_scale;       ///< used when the compute dtype is f16
@@ -40,6 +45,11 @@ struct EngineOptions {
   DelayOptions delays;
   bool record_steps = true;  ///< replay steps as CUDA graphs; no difference but in time
 };
+
+/// How an engine on `world` ranks cuts its model.
+LayoutOptions layout_options(const EngineOptions& options, int world);
+/// The micro-batch that a rank plans for.
+BatchShape micro_batch_of_rank(const EngineOptions& options, int rank, int world);
 
 /// One micro-batch in host memory. Must stay untouched until the call it is passed to returns.
 struct MicroBatch {
@@ -133,7 +143,7 @@ class Engine {
   std::int64_t applied_steps() const { return applied_steps_; }
 
  private:
-  void check_agreement();
+  void check_agreement(const BatchShape& largest);
   void initialise_parameters();
   StepInput step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const;
   void explain_skip(StepResult& result);

@@ -48,6 +48,27 @@ std::vector<double> group_weights(const std::vector<double>& weights, int group)
   return {weights.begin(), weights.begin() + group};
 }
 
+/// By memory nothing is known until what ranks may take is known.
+void require_placed(const PlacementConfig& placement) {
+  constexpr const char* kHow =
+      "say what each rank may take, with placement.memory or --device-memory";
+  require(placement.shards == PlaceBy::weights || !placement.shard_counts.empty(),
+          "placement.shards goes by memory: {}", kHow);
+  require(placement.batch == PlaceBy::weights || !placement.rank_samples.empty(),
+          "placement.batch goes by memory: {}", kHow);
+}
+
+std::vector<std::int64_t> largest_of_ranks(const MicroBatchCut& cut, int world) {
+  std::vector<std::int64_t> samples;
+  for (int rank = 0; rank < world; ++rank) samples.push_back(cut.largest_of_rank(rank));
+  return samples;
+}
+
+std::int64_t most_samples(const MicroBatchCut& cut, int world) {
+  const std::vector<std::int64_t> samples = largest_of_ranks(cut, world);
+  return *std::max_element(samples.begin(), samples.end());
+}
+
 }  // namespace
 
 int units_in_bucket(std::span<const std::int64_t> unit_sizes, std::int64_t elements) {
@@ -61,8 +82,8 @@ int units_in_bucket(std::span<const std::int64_t> unit_sizes, std::int64_t eleme
 }
 
 EngineOptions engine_options(const RunConfig& run, const Model& model, int world) {
-  const MicroBatchCut cut =
-      cut_micro_batches(run.batch.train, run.batch.micro, world, run.placement.batch_weights);
+  require_placed(run.placement);
+  const MicroBatchCut cut = micro_batches_of(run, world);
   const bool tokens = model.sample.inputs == SampleSpec::Inputs::tokens;
   const std::int64_t sequence = tokens ? run.data.sequence_length : 1;
   EngineOptions options;
@@ -80,7 +101,9 @@ EngineOptions engine_options(const RunConfig& run, const Model& model, int world
   plan.optimizer = run.optimizer;
   plan.device = run.device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu;
   options.shard_weights = group_weights(run.placement.shard_weights, plan.group_size);
-  options.largest_micro_batch = {cut.samples(0), sequence};
+  options.shard_counts = run.placement.shard_counts;
+  if (!cut.rank_samples.empty()) options.rank_micro_samples = largest_of_ranks(cut, world);
+  options.largest_micro_batch = {most_samples(cut, world), sequence};
   options.labels_per_step = run.batch.train * sequence;
   options.schedule = run.schedule;
   options.loss_scale = run.loss_scale;

@@ -50,6 +50,16 @@ std::vector<Shard> cut_by_weights(std::int64_t numel, std::span<const double> we
   return shards;
 }
 
+std::vector<Shard> consecutive_shards(std::span<const std::int64_t> counts) {
+  std::vector<Shard> shards;
+  std::int64_t begin = 0;
+  for (const std::int64_t count : counts) {
+    shards.push_back({begin, count});
+    begin += count;
+  }
+  return shards;
+}
+
 Shard intersect(Shard range, Shard shard) {
   const std::int64_t begin = std::max(range.offset, shard.offset);
   const std::int64_t end = std::min(range.end(), shard.end());
@@ -76,11 +86,15 @@ ShardLayout::ShardLayout(std::span<const std::unique_ptr<Unit>> units, const Lay
   for (std::size_t u = 0; u < units.size(); ++u) {
     add_unit(static_cast<int>(u), units[u]->parameters());
   }
+  require(options_.counts.empty() || options_.counts.size() == buffers_.size(),
+          "shards are counted for {} buffers, the model has {}", options_.counts.size(),
+          buffers_.size());
   std::int64_t first = 0;
-  for (FlatBuffer& buffer : buffers_) {
-    finish(buffer);
-    buffer.first_element = first;
-    first += buffer.numel;
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    finish(buffers_[b]);
+    buffers_[b].shards = cut(b, buffers_[b].numel);
+    buffers_[b].first_element = first;
+    first += buffers_[b].numel;
   }
 }
 
@@ -134,7 +148,23 @@ void ShardLayout::finish(FlatBuffer& buffer) const {
     covered = slot.range.end();
   }
   if (buffer.numel > covered) buffer.gaps.push_back({covered, buffer.numel - covered});
-  buffer.shards = cut_by_weights(buffer.numel, options_.weights, options_.granularity);
+}
+
+std::vector<Shard> ShardLayout::cut(std::size_t index, std::int64_t numel) const {
+  if (options_.counts.empty()) {
+    return cut_by_weights(numel, options_.weights, options_.granularity);
+  }
+  const std::vector<std::int64_t>& counts = options_.counts[index];
+  const auto group = static_cast<std::size_t>(options_.group_size);
+  std::int64_t sum = 0;
+  for (const std::int64_t count : counts) {
+    require(count >= 0, "buffer {}: a rank can't hold {} elements", index, count);
+    sum += count;
+  }
+  require(counts.size() == group && sum == numel,
+          "buffer {} has {} elements for {} ranks, its counts are {} for {}", index, numel, group,
+          sum, counts.size());
+  return consecutive_shards(counts);
 }
 
 std::vector<int> ShardLayout::buffers_of(int unit) const {

@@ -15,6 +15,8 @@ struct LayoutOptions {
   /// One per rank of a group: the share of every buffer it holds at rest. Empty: even. May hold
   /// zeros.
   std::vector<double> weights;
+  /// In place of weights: per flat buffer, the elements that each rank of a group holds.
+  std::vector<std::vector<std::int64_t>> counts;
   std::int64_t granularity = 64;  ///< shards are cut at multiples of this many elements
   std::int64_t alignment = 64;    ///< parameters start at multiples of this many elements
 };
@@ -72,6 +74,7 @@ class ShardLayout {
   void add_slot(int unit, int index, const ParameterSpec& spec);
   ParameterPlace find_tied(const ParameterSpec& spec) const;
   void finish(FlatBuffer& buffer) const;
+  std::vector<Shard> cut(std::size_t index, std::int64_t numel) const;
 
   LayoutOptions options_;
   std::vector<FlatBuffer> buffers_;
@@ -82,6 +85,9 @@ class ShardLayout {
 /// multiples of `granularity` (the last range ends at numel).
 std::vector<Shard> cut_by_weights(std::int64_t numel, std::span<const double> weights,
                                   std::int64_t granularity);
+
+/// Consecutive ranges of these many elements.
+std::vector<Shard> consecutive_shards(std::span<const std::int64_t> counts);
 
 /// The part of `range` inside `shard`, in elements of the same buffer; numel 0 when there is none.
 Shard intersect(Shard range, Shard shard);

@@ -3,11 +3,10 @@
 namespace sherd {
 
 StepBatches::StepBatches(const RunConfig& run, const SampleSet& samples, int rank, int world)
-    : cut_(cut_micro_batches(run.batch.train, run.batch.micro, world, run.placement.batch_weights)),
-      own_(cut_.ranks[static_cast<std::size_t>(rank)]) {
+    : cut_(micro_batches_of(run, world)), own_(cut_.ranks[static_cast<std::size_t>(rank)]) {
   if (own_.count == 0) return;
   reader_.emplace(samples, SampleOrder(samples.size(), run.data.shuffle, run.seed), memory_,
-                  cut_.samples(0), static_cast<int>(own_.count));
+                  cut_.largest_of_rank(rank), static_cast<int>(own_.count));
 }
 
 std::span<const MicroBatch> StepBatches::read(std::int64_t step) {

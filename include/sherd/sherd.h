@@ -38,5 +38,6 @@
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
 #include "runtime/engine_options.h"
+#include "runtime/placement.h"
 #include "runtime/step_batches.h"
 #include "runtime/unit.h"

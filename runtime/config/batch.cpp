@@ -20,30 +20,6 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-/// Shares of `count` by weight: floors, and one more for the largest remainders, lower ranks first.
-std::vector<std::int64_t> apportion(std::int64_t count, std::span<const double> weights) {
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  std::vector<std::int64_t> shares(weights.size());
-  std::vector<double> remainders(weights.size());
-  std::int64_t left = count;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double quota = static_cast<double>(count) * (weights[i] / total);
-    shares[i] = std::min(left, static_cast<std::int64_t>(quota));
-    remainders[i] = quota - static_cast<double>(shares[i]);
-    left -= shares[i];
-  }
-  std::vector<std::size_t> order(weights.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
-  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size()) {
-    if (weights[order[i]] == 0.0) continue;
-    ++shares[order[i]];
-    --left;
-  }
-  return shares;
-}
-
 /// "gradient_accumulation_steps 4", or why no whole number fits.
 std::string repaired(std::string_view key, std::int64_t train, std::int64_t divisor,
                      const std::string& divisor_text) {
@@ -77,19 +53,71 @@ std::string sample_count(std::int64_t samples) {
   return fmt::format("{} sample{}", samples, samples == 1 ? "" : "s");
 }
 
+/// Consecutive samples that are cut alike, and which micro-batch of theirs one is.
+struct Part {
+  std::int64_t samples = 0;
+  std::int64_t first_sample = 0;
+  std::int64_t count = 0;  ///< micro-batches
+  std::int64_t index = 0;
+};
+
+Part part_of(const MicroBatchCut& cut, std::int64_t micro_batch) {
+  if (cut.rank_samples.empty()) return {cut.train, 0, cut.count, micro_batch};
+  std::int64_t first_sample = 0;
+  std::size_t rank = 0;
+  while (micro_batch >= cut.ranks[rank].first + cut.ranks[rank].count) {
+    first_sample += cut.rank_samples[rank++];
+  }
+  return {cut.rank_samples[rank], first_sample, cut.ranks[rank].count,
+          micro_batch - cut.ranks[rank].first};
+}
+
 }  // namespace
 
+std::vector<std::int64_t> apportion(std::int64_t count, std::span<const double> weights) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<std::int64_t> shares(weights.size());
+  std::vector<double> remainders(weights.size());
+  std::int64_t left = count;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double quota = static_cast<double>(count) * (weights[i] / total);
+    shares[i] = std::min(left, static_cast<std::int64_t>(quota));
+    remainders[i] = quota - static_cast<double>(shares[i]);
+    left -= shares[i];
+  }
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size()) {
+    if (weights[order[i]] == 0.0) continue;
+    ++shares[order[i]];
+    --left;
+  }
+  return shares;
+}
+
 std::int64_t MicroBatchCut::samples(std::int64_t micro_batch) const {
-  return train / count + (micro_batch < train % count ? 1 : 0);
+  const Part part = part_of(*this, micro_batch);
+  return part.samples / part.count + (part.index < part.samples % part.count ? 1 : 0);
 }
 
 std::int64_t MicroBatchCut::first_sample(std::int64_t micro_batch) const {
-  return micro_batch * (train / count) + std::min(micro_batch, train % count);
+  if (micro_batch == count) return train;
+  const Part part = part_of(*this, micro_batch);
+  return part.first_sample + part.index * (part.samples / part.count) +
+         std::min(part.index, part.samples % part.count);
 }
 
 std::int64_t MicroBatchCut::samples_of_rank(int rank) const {
   const MicroBatchRange& range = ranks[static_cast<std::size_t>(rank)];
   return first_sample(range.first + range.count) - first_sample(range.first);
+}
+
+std::int64_t MicroBatchCut::largest_of_rank(int rank) const {
+  if (rank_samples.empty()) return samples(0);
+  const MicroBatchRange& range = ranks[static_cast<std::size_t>(rank)];
+  return range.count == 0 ? 1 : samples(range.first);
 }
 
 std::int64_t MicroBatchCut::rounds() const {
@@ -105,7 +133,7 @@ MicroBatchCut cut_micro_batches(std::int64_t train, std::int64_t micro, int worl
           micro, world);
   require(weights.empty() || weights.size() == static_cast<std::size_t>(world),
           "expected {} batch weights, one per rank; got {}", world, weights.size());
-  MicroBatchCut cut{train, divide_up(train, micro), {}};
+  MicroBatchCut cut{train, divide_up(train, micro), {}, {}};
   std::vector<std::int64_t> shares;
   if (weights.empty()) {
     for (int rank = 0; rank < world; ++rank) {
@@ -120,6 +148,28 @@ MicroBatchCut cut_micro_batches(std::int64_t train, std::int64_t micro, int worl
     first += share;
   }
   return cut;
+}
+
+MicroBatchCut cut_by_rank(std::span<const std::int64_t> rank_samples, std::int64_t rounds) {
+  require(rounds > 0, "a step has at least one round, got {}", rounds);
+  MicroBatchCut cut;
+  cut.rank_samples.assign(rank_samples.begin(), rank_samples.end());
+  for (const std::int64_t samples : rank_samples) {
+    cut.ranks.push_back({cut.count, std::min(samples, rounds)});
+    cut.count += cut.ranks.back().count;
+    cut.train += samples;
+  }
+  return cut;
+}
+
+MicroBatchCut micro_batches_of(const RunConfig& run, int world) {
+  const PlacementConfig& placement = run.placement;
+  if (placement.rank_samples.empty()) {
+    return cut_micro_batches(run.batch.train, run.batch.micro, world, placement.batch_weights);
+  }
+  require(placement.rank_samples.size() == static_cast<std::size_t>(world),
+          "the batch was dealt to {} ranks, not {}", placement.rank_samples.size(), world);
+  return cut_by_rank(placement.rank_samples, placement.rounds);
 }
 
 BatchConfig complete_batch(const BatchKeys& given, int world, std::span<const double> weights) {

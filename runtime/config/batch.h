@@ -30,12 +30,18 @@ struct MicroBatchCut {
   std::int64_t train = 0;              ///< samples of the step
   std::int64_t count = 0;              ///< micro-batches of the step
   std::vector<MicroBatchRange> ranks;  ///< one per rank, in order, covering all
+  /// Samples per rank, where each rank cuts its own into its micro-batches; empty: all are cut
+  /// alike.
+  std::vector<std::int64_t> rank_samples;
 
-  /// Samples of a micro-batch. Sizes differ by at most one; the larger come first.
+  /// Samples of a micro-batch. Sizes (of a rank, where those cut their own) differ by at most one;
+  /// the larger come first.
   std::int64_t samples(std::int64_t micro_batch) const;
   /// The first of its samples, counted in the step.
   std::int64_t first_sample(std::int64_t micro_batch) const;
   std::int64_t samples_of_rank(int rank) const;
+  /// The most samples that a micro-batch of the rank has; of a rank without any: what it plans for.
+  std::int64_t largest_of_rank(int rank) const;
   /// The most micro-batches that a rank has.
   std::int64_t rounds() const;
 };
@@ -44,6 +50,15 @@ struct MicroBatchCut {
 /// `world` ranks as evenly as they go, lower ranks first, or by `weights` (largest remainder).
 MicroBatchCut cut_micro_batches(std::int64_t train, std::int64_t micro, int world,
                                 std::span<const double> weights = {});
+
+/// Deals samples to ranks; each cuts its own into at most `rounds` micro-batches.
+MicroBatchCut cut_by_rank(std::span<const std::int64_t> rank_samples, std::int64_t rounds);
+
+/// The cut of a run that was resolved, and placed, for `world` ranks.
+MicroBatchCut micro_batches_of(const RunConfig& run, int world);
+
+/// Shares of `count` by weight: floors, and one more for the largest remainders, lower ranks first.
+std::vector<std::int64_t> apportion(std::int64_t count, std::span<const double> weights);
 
 /// Completes the keys for `world` ranks, never by rounding `train` or by a micro-batch of 0:
 /// train and micro: accumulation is what is needed; train and accumulation: micro is

@@ -121,7 +121,8 @@ JsonValue checked(const SchemaKey& key, const JsonValue& value) {
       check_strings(key, value);
       break;
     case ValueType::weights:
-      if (value.kind != Kind::string) check_list(key, value, false);
+      if (value.kind == Kind::string) return checked_choice(key, value);
+      check_list(key, value, false);
       break;
     case ValueType::any:
       break;
@@ -130,7 +131,9 @@ JsonValue checked(const SchemaKey& key, const JsonValue& value) {
 }
 
 std::string expectation(const SchemaKey& key) {
-  if (!key.choices.empty()) return "one of " + joined(split_choices(key.choices));
+  const std::string choices = "one of " + joined(split_choices(key.choices));
+  if (key.type == ValueType::weights) return choices + ", or a list of weights, one per rank";
+  if (!key.choices.empty()) return choices;
   std::string text(name_of(key.type));
   const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
   if (low && high) return fmt::format("{} from {} to {}", text, bound(key.min), bound(key.max));

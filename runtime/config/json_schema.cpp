@@ -71,7 +71,7 @@ JsonValue type_of(const SchemaKey& key) {
       return list_of(typed("string"));
     case ValueType::weights: {
       JsonValue type = json_object();
-      set_member(type, "anyOf", json_list({words("even"), list_of(numeric(key, "number"))}));
+      set_member(type, "anyOf", json_list({words(key.choices), list_of(numeric(key, "number"))}));
       return type;
     }
     case ValueType::any:

@@ -101,6 +101,13 @@ void check_weights(const Settings& settings, std::string_view path,
                                   weights.size(), world));
 }
 
+void check_memory(const Settings& settings, std::size_t sizes, int world) {
+  if (sizes <= 1 || sizes == static_cast<std::size_t>(world)) return;
+  settings.fail("placement.memory",
+                fmt::format("has {} sizes for {} ranks; expected one for all, or one per rank",
+                            sizes, world));
+}
+
 void check_group(const Settings& settings, int group, int world) {
   if (group == 0 || world % group == 0) return;
   std::vector<int> divisors;
@@ -113,16 +120,19 @@ void check_group(const Settings& settings, int group, int world) {
 }
 
 /// Records the batch keys that were not given, with what they follow from.
-void record_batch(Settings& settings, const BatchConfig& batch, int world) {
+void record_batch(Settings& settings, const BatchConfig& batch, const std::string& why) {
   const std::int64_t values[] = {batch.train, batch.micro, batch.accumulation};
-  std::vector<std::string> from;
-  for (const std::string_view key : kBatchKeys) {
-    if (settings.given(key)) from.emplace_back(key);
-  }
-  const std::string why = fmt::format("{} over {} ranks", fmt::join(from, " and "), world);
   for (std::size_t i = 0; i < 3; ++i) {
     if (!settings.given(kBatchKeys[i])) settings.derive(kBatchKeys[i], json_of(values[i]), why);
   }
+}
+
+std::string given_batch_keys(const Settings& settings) {
+  std::vector<std::string> keys;
+  for (const std::string_view key : kBatchKeys) {
+    if (settings.given(key)) keys.emplace_back(key);
+  }
+  return fmt::format("{}", fmt::join(keys, " and "));
 }
 
 void add_batch_notes(LoadedConfig& config, const BatchKeys& keys, const MicroBatchCut& cut) {
@@ -155,6 +165,7 @@ void resolve_for_world(LoadedConfig& config, int world) {
   RunConfig& run = config.run;
   check_weights(settings, "placement.shards", run.placement.shard_weights, world);
   check_weights(settings, "placement.batch", run.placement.batch_weights, world);
+  check_memory(settings, run.placement.memory.size(), world);
   check_group(settings, run.zero.shard_group_size, world);
   const BatchKeys keys{given(settings, kBatchKeys[0]), given(settings, kBatchKeys[1]),
                        given(settings, kBatchKeys[2])};
@@ -165,11 +176,34 @@ void resolve_for_world(LoadedConfig& config, int world) {
     throw ArgumentError(places.empty() ? settings.file() + ": " + error.what()
                                        : places + ": " + error.what());
   }
-  record_batch(settings, run.batch, world);
+  record_batch(settings, run.batch,
+               fmt::format("{} over {} ranks", given_batch_keys(settings), world));
+  run.placement.most_samples = keys.micro;
+  run.placement.fewest_rounds = keys.accumulation.value_or(1);
   add_notes(config);
-  add_batch_notes(
-      config, keys,
-      cut_micro_batches(run.batch.train, run.batch.micro, world, run.placement.batch_weights));
+  if (run.placement.batch == PlaceBy::memory) return;  // who carries what is found with the memory
+  add_batch_notes(config, keys, micro_batches_of(run, world));
+}
+
+void record_placement(LoadedConfig& config, std::span<const std::int64_t> memory) {
+  Settings& settings = config.settings;
+  const PlacementConfig& placement = config.run.placement;
+  const int world = static_cast<int>(memory.size());
+  if (placement.memory.empty()) {
+    JsonValue sizes;
+    sizes.kind = JsonValue::Kind::array;
+    for (const std::int64_t bytes : memory) sizes.items.push_back(json_of(std::to_string(bytes)));
+    settings.derive("placement.memory", sizes, "what ranks had free");
+  }
+  if (placement.rank_samples.empty()) return;
+  const MicroBatchCut cut = micro_batches_of(config.run, world);
+  std::int64_t most = 0;
+  for (int rank = 0; rank < world; ++rank) most = std::max(most, cut.largest_of_rank(rank));
+  const BatchConfig found{cut.train, most, cut.rounds()};
+  record_batch(settings, found, "placement.batch and the memory of ranks");
+  if (const std::string uneven = uneven_batch_note(cut); !uneven.empty()) {
+    config.notes.push_back(uneven);
+  }
 }
 
 void require_trainable(const LoadedConfig& config) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,10 @@ LoadedConfig parse_run_config(std::string_view text, const std::string& source,
 /// Completes what depends on the number of ranks: batch, weights, groups. May be called again for
 /// another number. Throws ArgumentError.
 void resolve_for_world(LoadedConfig& config, int world);
+
+/// Writes down what was found for the memory of each rank: the batch keys that follow, and who
+/// carries what.
+void record_placement(LoadedConfig& config, std::span<const std::int64_t> memory);
 
 /// Throws ArgumentError when something is missing that only training needs: steps, data, an end of
 /// the schedule.

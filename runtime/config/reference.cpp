@@ -48,7 +48,6 @@ std::string cell(std::string_view text) {
 }
 
 std::string type_cell(const SchemaKey& key) {
-  if (key.type == ValueType::weights) return "\"even\" or a list of weights";
   std::string text = expectation(key);
   for (const std::string_view article : {"one of ", "a ", "an "}) {
     if (text.starts_with(article)) return text.substr(article.size());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/error.h"
+#include "runtime/config/byte_size.h"
 #include "runtime/config/fates.h"
 #include "runtime/config/resolve.h"
 
@@ -73,19 +75,30 @@ int resolve_group(Settings& settings) {
   return static_cast<int>(settings.integer_or(own, 0, ""));
 }
 
-std::vector<double> resolve_weights(Settings& settings, std::string_view path) {
+PlaceBy resolve_share(Settings& settings, std::string_view path, std::vector<double>& weights) {
   const std::string word = settings.text(path);
-  if (word == "even") return {};
-  if (!word.empty()) {
-    const bool later = word == "memory" || word == "fill";
-    settings.fail(path, fmt::format("got \"{}\"{}, expected \"even\" or a list of weights, one per "
-                                    "rank",
-                                    word, later ? ", which is not available yet" : ""));
-  }
-  std::vector<double> weights = settings.numbers(path);
+  if (word == "memory") return PlaceBy::memory;
+  if (word == "fill") return PlaceBy::fill;
+  if (word == "even") return PlaceBy::weights;
+  weights = settings.numbers(path);
   const bool some = std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; });
   if (!some) settings.fail(path, "at least one weight must be above 0");
-  return weights;
+  return PlaceBy::weights;
+}
+
+std::vector<std::int64_t> resolve_memory(Settings& settings) {
+  const std::string_view path = "placement.memory";
+  std::vector<std::int64_t> sizes;
+  if (!settings.given(path)) return sizes;
+  for (const JsonValue& item : settings.find(path)->value.items) {
+    try {
+      sizes.push_back(parse_bytes(item.text));
+    } catch (const ArgumentError& error) {
+      settings.fail(path, error.what());
+    }
+  }
+  if (sizes.empty()) settings.fail(path, "is empty: one size for all ranks, or one per rank");
+  return sizes;
 }
 
 void resolve_top(Settings& settings, RunConfig& run) {
@@ -131,8 +144,11 @@ ZeroConfig resolve_zero(Settings& settings) {
 }
 
 PlacementConfig resolve_placement(Settings& settings) {
-  return {resolve_weights(settings, "placement.shards"),
-          resolve_weights(settings, "placement.batch")};
+  PlacementConfig placement;
+  placement.shards = resolve_share(settings, "placement.shards", placement.shard_weights);
+  placement.batch = resolve_share(settings, "placement.batch", placement.batch_weights);
+  placement.memory = resolve_memory(settings);
+  return placement;
 }
 
 RunConfig resolve_run(Settings& settings) {

@@ -38,9 +38,28 @@ struct ZeroConfig {
   std::optional<std::int64_t> reduce_bucket_elements;
 };
 
+/// What decides how much of something a rank gets.
+enum class PlaceBy {
+  weights,
+  memory,  ///< in proportion to the memory a rank has left
+  fill,    ///< rank after rank, as much as it may take
+};
+
+/// Who holds and computes how much. By memory, `place_run` finds the counts.
 struct PlacementConfig {
+  PlaceBy shards = PlaceBy::weights;
+  PlaceBy batch = PlaceBy::weights;
   std::vector<double> shard_weights;  ///< one per rank; empty: even
   std::vector<double> batch_weights;
+  std::vector<std::int64_t> memory;  ///< bytes a rank may take, for all or each; empty: not given
+  std::optional<std::int64_t> most_samples;  ///< of a micro-batch that is sized by memory
+  std::int64_t fewest_rounds = 1;            ///< of a step whose batch is dealt by memory
+
+  // Found:
+  /// Per flat buffer of the layout: elements that each rank of a shard group holds.
+  std::vector<std::vector<std::int64_t>> shard_counts;
+  std::vector<std::int64_t> rank_samples;  ///< samples of a step, per rank
+  std::int64_t rounds = 1;                 ///< micro-batches that each rank cuts them into
 };
 
 struct CheckpointConfig {

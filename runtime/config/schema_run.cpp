@@ -81,14 +81,24 @@ constexpr SchemaKey kKeys[] = {
      .max = 1e6},
     {.path = "placement.shards",
      .type = weights,
-     .meaning = "how parameters, gradients and state are shared: \"even\", or a weight per rank",
+     .meaning = "how parameters, gradients and state are shared: even; memory: in proportion to "
+                "what each rank has left; fill: rank after rank up to what it may take; or a "
+                "weight per rank",
      .standard = "\"even\"",
-     .min = 0},
+     .min = 0,
+     .choices = "even|memory|fill"},
     {.path = "placement.batch",
      .type = weights,
-     .meaning = "how micro-batches are dealt: \"even\", or a weight per rank",
+     .meaning = "how samples are dealt: even; memory: each rank has as many samples and as large "
+                "micro-batches as its memory allows; or micro-batches by a weight per rank",
      .standard = "\"even\"",
-     .min = 0},
+     .min = 0,
+     .choices = "even|memory"},
+    {.path = "placement.memory",
+     .type = strings,
+     .meaning = "what each rank may take, such as \"24GiB\": one size for all, or one per rank; a "
+                "run that takes more is refused",
+     .otherwise = "what the devices have free, where shards or batch ask for it"},
 
     {.path = "data.train",
      .type = string,

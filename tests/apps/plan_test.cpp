@@ -85,3 +85,58 @@ TEST_CASE("what does not fit ends with 2 and the smallest change that helps") {
   CHECK(run_sherd(run + " --device-memory lots").exit_code == 2);
   CHECK(run_sherd(run + " --device-memory 1GiB,1GiB").says("expected one size, or 4"));
 }
+
+TEST_CASE("each rank's memory is planned for, and what is left of it is told") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) +
+                          " --ranks 4 --set zero_optimization.stage=3 --set placement.shards=fill";
+  const std::string memory = " --device-memory 300KiB,400KiB,300KiB,300KiB";
+  const CommandResult text = run_sherd(run + memory);
+  INFO(text.output);
+  CHECK(text.exit_code == 0);
+  CHECK(text.says("rank 3 holds 0.00 %"));
+  CHECK(text.says("of 400.0 KiB, "));
+  CHECK(text.says("\nfits\n"));
+  const auto plan =
+      nlohmann::json::parse(run_sherd(run + memory + " --format json 2>/dev/null").output);
+  for (const auto& rank : plan["ranks"]) {
+    CHECK(rank["headroom_bytes"].get<std::int64_t>() >= 0);
+    CHECK(rank["memory_bytes"].get<std::int64_t>() - rank["peak_bytes"].get<std::int64_t>() ==
+          rank["headroom_bytes"].get<std::int64_t>());
+  }
+  const CommandResult unknown = run_sherd(run);
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.says("placement.memory or --device-memory"));
+}
+
+TEST_CASE("a run that asks ranks for more than they may take ends with 2", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder) + " --set zero_optimization.stage=3";
+  const CommandResult refused =
+      run_ranks(2, "train " + run + " --set 'placement.memory=[\"100KiB\",\"1GiB\"]'");
+  INFO(refused.output);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.says("rank 0 needs "));
+  CHECK(refused.says("its device has 100.0 KiB"));
+  CHECK(!refused.says("step 1/"));
+}
+
+TEST_CASE("a run goes by the memory that is given or found", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder) +
+                          " --set zero_optimization.stage=3 --set placement.shards=fill "
+                          "--set placement.batch=memory";
+  const std::string given = " --set 'placement.memory=[\"600KiB\",\"900KiB\"]'";
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + run + given + " --ranks 2 --format json 2>/dev/null").output);
+  const CommandResult trained = run_ranks(2, "train " + run + given);
+  INFO(trained.output);
+  CHECK(trained.exit_code == 0);
+  CHECK(trained.says("hash " + plan["hash"].get<std::string>()));
+  CHECK(trained.says("rank 1 holds 0.00 %"));
+  CHECK(metrics_of(folder).back().contains("val_loss"));
+
+  CHECK(run_ranks(2, "train " + run).exit_code == 0);
+  const auto found = nlohmann::json::parse(folder.read("run/config.json"));
+  CHECK(found["placement"]["memory"].size() == 2);
+}

@@ -27,6 +27,25 @@ void check_covers(const FlatBuffer& buffer, const std::vector<Shard>& shards) {
 
 }  // namespace
 
+TEST_CASE("shards may be counted out, and the counts must add up") {
+  const auto units = test::language_model(1, true);
+  const ShardLayout even(units, {});
+  LayoutOptions options;
+  options.group_size = 2;
+  for (const FlatBuffer& buffer : even.buffers()) {
+    options.counts.push_back({buffer.numel - 64, 64});
+  }
+  const ShardLayout layout(units, options);
+  for (const FlatBuffer& buffer : layout.buffers()) {
+    CHECK(buffer.shards[0] == Shard{0, buffer.numel - 64});
+    CHECK(buffer.shards[1] == Shard{buffer.numel - 64, 64});
+  }
+  options.counts.front().front() += 1;
+  CHECK_THROWS_AS(ShardLayout(units, options), ArgumentError);
+  options.counts.pop_back();
+  CHECK_THROWS_AS(ShardLayout(units, options), ArgumentError);
+}
+
 TEST_CASE("Shards cover every element once, at any world size and granularity") {
   const int world = GENERATE(1, 2, 3, 4, 7, 64);
   const std::int64_t granularity = GENERATE(1, 8, 64);

@@ -107,6 +107,24 @@ TEST_CASE("weights one to three deal a quarter and three quarters") {
         "train_batch_size 32 over 2 ranks: rank 0 carries 8 samples, rank 1 24 samples");
 }
 
+TEST_CASE("ranks cut their own samples into as many rounds") {
+  const std::int64_t samples[] = {5, 0, 2, 13};
+  const MicroBatchCut cut = cut_by_rank(samples, 3);
+  CHECK(cut.train == 20);
+  CHECK(cut.rounds() == 3);
+  CHECK(cut.ranks == std::vector<MicroBatchRange>{{0, 3}, {3, 0}, {3, 2}, {5, 3}});
+  std::int64_t next = 0;
+  for (std::int64_t m = 0; m < cut.count; ++m) {
+    CHECK(cut.first_sample(m) == next);
+    next += cut.samples(m);
+  }
+  CHECK(next == cut.train);
+  for (int rank = 0; rank < 4; ++rank) CHECK(cut.samples_of_rank(rank) == samples[rank]);
+  CHECK(cut.largest_of_rank(0) == 2);
+  CHECK(cut.largest_of_rank(1) == 1);
+  CHECK(cut.largest_of_rank(3) == 5);
+}
+
 TEST_CASE("two keys give the third whenever the three would agree") {
   std::mt19937_64 random(std::random_device{}());
   for (int i = 0; i < kDraws; ++i) {

@@ -125,16 +125,30 @@ TEST_CASE("files and overrides are read, and --set wins") {
              EndsWith("no.json: no such file"));
 }
 
-TEST_CASE("placements that are not available yet, or unknown, say so") {
-  for (const char* word : {"memory", "fill"}) {
-    CHECK_THAT(error_in("\"placement\": {\"shards\": \"" + std::string(word) + "\"}"),
-               ContainsSubstring("which is not available yet, expected \"even\" or a list"));
-  }
+TEST_CASE("placements that are unknown say what there is") {
   CHECK_THAT(error_in(R"("placement": {"batch": "odd"})"),
-             ContainsSubstring("got \"odd\", expected"));
+             ContainsSubstring("expected one of even, memory, or a list of weights, one per rank"));
+  CHECK_THAT(error_in(R"("placement": {"shards": "memroy"})"),
+             ContainsSubstring("did you mean \"memory\"?"));
+  CHECK_THAT(error_in(R"("placement": {"batch": "fill"})"), ContainsSubstring("got \"fill\""));
   CHECK_THAT(error_in(R"("placement": {"batch": [0, 0]})"),
              ContainsSubstring("at least one weight"));
   CHECK_THAT(error_in(R"("placement": {"batch": []})"), ContainsSubstring("at least one weight"));
+}
+
+TEST_CASE("placement goes by memory, which is given in sizes") {
+  const RunConfig run = at_world(R"("train_batch_size": 8, "placement": {"shards": "fill",
+      "batch": "memory", "memory": ["1.5GiB", "1000 KB"]})",
+                                 2)
+                            .run;
+  CHECK(run.placement.shards == PlaceBy::fill);
+  CHECK(run.placement.batch == PlaceBy::memory);
+  CHECK(run.placement.memory == std::vector<std::int64_t>{3 << 29, 1'000'000});
+  CHECK_THAT(error_in(R"("placement": {"memory": ["lots"]})"),
+             ContainsSubstring("placement.memory: \"lots\" is no size"));
+  CHECK_THAT(error_in(R"("placement": {"memory": []})"), ContainsSubstring("is empty"));
+  CHECK_THAT(error_at_world(R"("train_batch_size": 8, "placement": {"memory": ["1MB", "2MB"]})", 3),
+             ContainsSubstring("placement.memory: has 2 sizes for 3 ranks"));
 }
 
 TEST_CASE("weights and groups must fit the ranks") {

@@ -50,7 +50,7 @@ TEST_CASE("every row of the schema is sound") {
     CHECK(schema.find(key.path) == &key);
     CHECK_FALSE(schema.is_section(key.path));
     CHECK(key.min <= key.max);
-    CHECK((key.choices.empty() || key.type == ValueType::string));
+    CHECK((key.choices.empty() || key.type == ValueType::string || key.type == ValueType::weights));
     if (!key.standard.empty()) {
       const JsonValue value = parse_json(key.standard, "default");
       CHECK_NOTHROW(checked(key, value));

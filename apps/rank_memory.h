@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/mpi.h"
+#include "core/device.h"
+#include "runtime/config/load.h"
+#include "runtime/unit.h"
+
+namespace sherd {
+
+/// The kernel's estimate of what can be taken without swapping, from the text of /proc/meminfo.
+/// Throws ArgumentError when it is not there.
+std::int64_t available_bytes(std::istream& meminfo);
+
+/// Collective: finds the counts of a run whose placement goes by memory, from what
+/// `placement.memory` gives or the ranks' devices have free, and writes down in the settings what
+/// follows. Where memory is known, a run that takes more than a rank may ends here, on all ranks:
+/// throws ArgumentError with the smallest change that fits.
+void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
+                    const MpiSession& session, Communicator& world);
+
+}  // namespace sherd

@@ -1,0 +1,119 @@
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "collectives/solo.h"
+#include "models/build.h"
+#include "runtime/config/load.h"
+#include "runtime/data/training_data.h"
+#include "runtime/engine.h"
+#include "runtime/engine_options.h"
+#include "runtime/placement.h"
+#include "runtime/step_batches.h"
+#include "tests/dist.h"
+
+using namespace sherd;
+using sherd::test::make_world;
+using sherd::test::mpi_session;
+
+namespace {
+
+constexpr std::int64_t kSteps = 2;
+
+RunConfig run_config(const std::vector<std::string>& changes, int world) {
+  LoadedConfig config = parse_run_config(
+      R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
+                    "intermediate_size": 53, "num_hidden_layers": 2, "num_attention_heads": 3,
+                    "max_position_embeddings": 16},
+          "data": {"format": "synthetic", "sequence_length": 7}, "steps": 2,
+          "train_batch_size": 9, "gradient_clipping": 0.5, "reduction": "exact",
+          "optimizer": {"type": "AdamW", "params": {"lr": 1e-2, "eps": 1e-3}}})",
+      "test", changes);
+  resolve_for_world(config, world);
+  return config.run;
+}
+
+struct Result {
+  std::map<std::string, std::vector<std::uint8_t>> parameters;  ///< on rank 0
+  std::vector<double> losses;
+  std::int64_t predicted = 0;
+  std::int64_t measured = 0;
+};
+
+Result train(const RunConfig& run, Communicator& world) {
+  Model model = build_model(run.model);
+  const TrainingData data(run.data, model.sample, run.seed);
+  StepBatches batches(run, data.train(), world.rank(), world.size());
+  const EngineOptions options = engine_options(run, model, world.size());
+  Engine engine(std::move(model), options, world);
+  Result result;
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    result.losses.push_back(engine.step(batches.read(step)).loss);
+  }
+  engine.save_parameters([&](const ParameterSpec& spec, const Tensor& values) {
+    const auto* bytes = static_cast<const std::uint8_t*>(values.data());
+    result.parameters[spec.name].assign(bytes, bytes + values.size_bytes());
+  });
+  result.predicted = engine.memory_plan().arena_bytes;
+  result.measured = engine.measured_peak_bytes();
+  return result;
+}
+
+Result train_alone(std::vector<std::string> changes) {
+  SoloCommunicator solo;
+  return train(run_config(changes, 1), solo);
+}
+
+/// Memories that a cut must follow: some ranks have much less room than others.
+std::vector<std::int64_t> random_memory(int world, std::int64_t typical, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::int64_t> memory;
+  for (int rank = 0; rank < world; ++rank) {
+    memory.push_back(typical * static_cast<std::int64_t>(70 + random() % 100) / 100);
+  }
+  return memory;
+}
+
+RunConfig placed(const std::vector<std::string>& changes, std::uint64_t seed) {
+  const int world = mpi_session().size();
+  RunConfig run = run_config(changes, world);
+  place_run(run, build_model(run.model), world, random_memory(world, 1'500'000, seed));
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("Placements by memory change no bit, and take what was planned", "[dist]") {
+  const std::string shards = GENERATE("memory", "fill");
+  const std::string stage = GENERATE("1", "2", "3");
+  const std::uint64_t seed = GENERATE(1u, 2u);
+  const int ranks = mpi_session().size();
+  const int group = ranks == 4 && seed == 2 ? 2 : ranks;
+  // Micro-batches of one sample are the same however they are dealt.
+  std::vector<std::string> changes = {"train_micro_batch_size_per_gpu=1",
+                                      "placement.shards=" + shards,
+                                      "zero_optimization.stage=" + stage,
+                                      "zero_optimization.shard_group_size=" + std::to_string(group),
+                                      seed == 1 ? "placement.batch=memory" : "steps=2"};
+  CAPTURE(changes, ranks);
+  const auto world = make_world();
+  const Result together = train(placed(changes, seed), *world);
+  CHECK(together.measured == together.predicted);
+  const Result alone = train_alone({"train_micro_batch_size_per_gpu=1"});
+  CHECK(together.losses == alone.losses);
+  if (mpi_session().rank() == 0) CHECK(together.parameters == alone.parameters);
+}
+
+TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dist]") {
+  const RunConfig run =
+      placed({"placement.shards=memory", "placement.batch=memory", "zero_optimization.stage=3"}, 3);
+  const auto world = make_world();
+  const Result together = train(run, *world);
+  CHECK(together.measured == together.predicted);
+  const Result alone = train_alone({});
+  for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+    CHECK(std::abs(together.losses[step] - alone.losses[step]) < 1e-5 * alone.losses[step]);
+  }
+}

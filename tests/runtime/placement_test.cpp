@@ -1,0 +1,195 @@
+#include "runtime/placement.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <numeric>
+#include <random>
+
+#include "core/error.h"
+#include "models/build.h"
+#include "runtime/config/batch.h"
+#include "runtime/config/load.h"
+#include "runtime/engine_options.h"
+#include "runtime/plan.h"
+
+using namespace sherd;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+RunConfig run_config(int world, const std::vector<std::string>& changes = {}) {
+  LoadedConfig config = parse_run_config(
+      R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
+                    "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
+                    "max_position_embeddings": 16},
+          "data": {"format": "synthetic", "sequence_length": 16}, "steps": 1,
+          "train_batch_size": 24, "zero_optimization": {"stage": 3}})",
+      "test", changes);
+  resolve_for_world(config, world);
+  return config.run;
+}
+
+/// What the engine of each rank will take; every plan is verified.
+std::vector<std::int64_t> peaks(const RunConfig& run, int world) {
+  const Model model = build_model(run.model);
+  EngineOptions options = engine_options(run, model, world);
+  const ShardLayout layout(model.units, layout_options(options, world));
+  std::vector<std::int64_t> bytes;
+  for (int rank = 0; rank < world; ++rank) {
+    const PlanInput input =
+        plan_input(model, layout, micro_batch_of_rank(options, rank, world), options.plan);
+    bytes.push_back(0);
+    for (const bool evaluate : {false, true}) {
+      options.plan.evaluate = evaluate;
+      const Plan plan = make_plan(input, options.plan);
+      const MemoryPlan memory = plan_memory(plan, layout, rank % layout.group_size());
+      verify(plan, memory);
+      bytes.back() = std::max(bytes.back(), memory.arena_bytes);
+    }
+    options.plan.evaluate = false;
+  }
+  return bytes;
+}
+
+RunConfig placed(RunConfig run, int world, const std::vector<std::int64_t>& memory) {
+  place_run(run, build_model(run.model), world, memory);
+  return run;
+}
+
+std::int64_t held(const RunConfig& run, std::size_t rank) {
+  std::int64_t sum = 0;
+  for (const auto& counts : run.placement.shard_counts) sum += counts[rank];
+  return sum;
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+TEST_CASE("placements of random runs and memories take no more than there is") {
+  std::mt19937_64 random(GENERATE(1u, 2u, 3u, 4u));
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> all = {values...};
+    return all[random() % all.size()];
+  };
+  int fitting = 0;
+  for (int i = 0; i < 12; ++i) {
+    const int world = 1 + static_cast<int>(random() % 6);
+    const int group = world % 2 == 0 && random() % 3 == 0 ? 2 : world;
+    const std::vector<std::string> changes = {
+        "placement.shards=" + pick("memory", "fill"),
+        "placement.batch=" + pick("even", "memory"),
+        "zero_optimization.stage=" + pick("1", "2", "3"),
+        "reduction=" + pick("fast", "exact"),
+        "bf16.enabled=" + pick("true", "false"),
+        "zero_optimization.shard_group_size=" + std::to_string(group),
+        "activation_checkpointing.enabled=" + pick("true", "false")};
+    RunConfig even = run_config(world, {changes.begin() + 2, changes.end()});
+    even.batch.micro = 1;
+    const std::vector<std::int64_t> needed = peaks(even, world);
+    std::vector<std::int64_t> memory;
+    for (const std::int64_t bytes : needed) {
+      memory.push_back(bytes * static_cast<std::int64_t>(70 + random() % 200) / 100);
+    }
+    CAPTURE(changes, world, memory, needed);
+    RunConfig run = run_config(world, changes);
+    if (run.placement.batch == PlaceBy::weights) run.batch.micro = 1;
+    run = placed(run, world, memory);
+    const std::vector<std::int64_t> taken = peaks(run, world);
+    CAPTURE(taken);
+    const MicroBatchCut cut = micro_batches_of(run, world);
+    CHECK(cut.train == 24);
+    bool fits = true;
+    for (std::size_t rank = 0; rank < taken.size(); ++rank) {
+      fits = fits && taken[rank] <= memory[rank];
+    }
+    fitting += fits ? 1 : 0;
+    // In one group, what ranks can hold adds up; an even cut shows that it is enough.
+    const bool enough = group == world && sum_of(memory) > sum_of(needed) * 5 / 4 &&
+                        *std::min_element(memory.begin(), memory.end()) > needed.front() * 9 / 10;
+    if (enough && run.placement.shards == PlaceBy::memory) CHECK(fits);
+  }
+  CHECK(fitting > 2);
+}
+
+TEST_CASE("shards by memory leave every rank room, where an even cut does not fit") {
+  const std::string small = "train_micro_batch_size_per_gpu=1";
+  const std::int64_t needed = peaks(run_config(4, {small}), 4).front();
+  const std::vector<std::int64_t> memory = {needed * 9 / 10, needed * 2, needed, needed};
+  const RunConfig run = placed(run_config(4, {small, "placement.shards=memory"}), 4, memory);
+  const std::vector<std::int64_t> taken = peaks(run, 4);
+  for (std::size_t rank = 0; rank < 4; ++rank) CHECK(taken[rank] < memory[rank]);
+  CHECK(held(run, 1) > held(run, 2));
+  CHECK(held(run, 0) < held(run, 2));
+}
+
+TEST_CASE("filling leaves ranks empty that are not needed, and stops at what a rank may take") {
+  const std::int64_t needed = peaks(run_config(4), 4).front();
+  const std::vector<std::int64_t> memory = {needed, 2 * needed, needed, needed};
+  const RunConfig run = placed(run_config(4, {"placement.shards=fill"}), 4, memory);
+  const std::vector<std::int64_t> taken = peaks(run, 4);
+  for (std::size_t rank = 0; rank < 4; ++rank) CHECK(taken[rank] <= memory[rank]);
+  constexpr std::int64_t kGranule = 64 * 16 * 2;
+  CHECK(taken[0] > memory[0] - kGranule);
+  CHECK(held(run, 3) == 0);
+}
+
+TEST_CASE("the position of a rank in its group is sized by the least memory of all groups") {
+  const std::int64_t needed = peaks(run_config(4, {"zero_optimization.shard_group_size=2"}), 4)[0];
+  const std::vector<std::int64_t> memory = {2 * needed, 2 * needed, needed * 3 / 4, 2 * needed};
+  const RunConfig run =
+      placed(run_config(4, {"zero_optimization.shard_group_size=2", "placement.shards=memory"}), 4,
+             memory);
+  CHECK(held(run, 0) < held(run, 1));
+  const std::vector<std::int64_t> taken = peaks(run, 4);
+  for (std::size_t rank = 0; rank < 4; ++rank) CHECK(taken[rank] <= memory[rank]);
+}
+
+TEST_CASE(
+    "a batch by memory has as few rounds as fit, and larger micro-batches where there is room") {
+  const RunConfig one = [] {
+    RunConfig run = run_config(3);
+    run.batch.micro = 1;
+    return run;
+  }();
+  const std::int64_t least = peaks(one, 3).front();
+  const std::vector<std::int64_t> memory = {least + 40'000, least + 400'000, least + 150'000};
+  const RunConfig run = placed(run_config(3, {"placement.batch=memory"}), 3, memory);
+  const std::vector<std::int64_t> taken = peaks(run, 3);
+  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(taken[rank] <= memory[rank]);
+  const MicroBatchCut cut = micro_batches_of(run, 3);
+  CHECK(cut.train == 24);
+  CHECK(cut.largest_of_rank(1) > cut.largest_of_rank(0));
+  CHECK(cut.samples_of_rank(1) > cut.samples_of_rank(2));
+  RunConfig fewer = run;
+  fewer.placement.rounds -= 1;
+  REQUIRE(fewer.placement.rounds > 0);
+  const std::vector<std::int64_t> with_fewer = peaks(fewer, 3);
+  CHECK((with_fewer[0] > memory[0] || with_fewer[1] > memory[1] || with_fewer[2] > memory[2]));
+}
+
+TEST_CASE("the batch keys limit what memory allows") {
+  const std::vector<std::int64_t> memory(2, std::int64_t{1} << 40);
+  const auto limited = [&](const std::string& change) {
+    return placed(run_config(2, {"placement.batch=memory", change}), 2, memory).placement;
+  };
+  CHECK(limited("steps=1").rounds == 1);
+  CHECK(limited("train_micro_batch_size_per_gpu=5").rounds == 3);
+  CHECK(limited("gradient_accumulation_steps=4").rounds == 4);
+}
+
+TEST_CASE("what goes by memory needs to know it, and something to cut") {
+  const RunConfig run = run_config(2, {"placement.shards=fill"});
+  const Model model = build_model(run.model);
+  CHECK_THROWS_WITH(engine_options(run, model, 2), ContainsSubstring("--device-memory"));
+  const std::vector<std::int64_t> memory(2, 1 << 30);
+  CHECK_THROWS_WITH(
+      placed(run_config(2, {"placement.shards=fill", "zero_optimization.stage=0"}), 2, memory),
+      ContainsSubstring("nothing is cut into shards"));
+  CHECK_NOTHROW(placed(run_config(1, {"placement.shards=fill"}), 1, {1 << 30}));
+  CHECK(memory_per_rank(std::vector<std::int64_t>{7}, 3) == std::vector<std::int64_t>{7, 7, 7});
+  CHECK_THROWS_AS(memory_per_rank(memory, 3), ArgumentError);
+}
