@@ -9,6 +9,7 @@
 
 #include "apps/bench_collectives.h"
 #include "apps/bench_kernels.h"
+#include "apps/bench_rates.h"
 #include "apps/bench_step.h"
 #include "apps/config_command.h"
 #include "apps/doctor.h"
@@ -32,6 +33,7 @@ struct Arguments {
   BenchStepCommand bench_step;
   BenchCollectivesCommand bench_collectives;
   BenchKernelsCommand bench_kernels;
+  BenchRatesCommand bench_rates;
   bool version = false;
   bool json = false;
 };
@@ -73,6 +75,16 @@ void add_plan(CLI::App& app, Arguments& all, Command& command) {
       ->type_name("text|json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--nodes", plan.nodes, "list the nodes of the plan too");
+  CLI::Option* fit =
+      app.add_flag("--fit", plan.fit, "search for the fastest run that fits the memory of ranks");
+  app.add_option("--rates", plan.rates,
+                 "with --fit: what devices sustain, as gemm=TFLOP/s,memory=GB/s,link=GB/s or a "
+                 "file of `sherd bench rates`")
+      ->needs(fit)
+      ->type_name("RATES");
+  app.add_option("--write", plan.write, "with --fit: write the run file of the fastest")
+      ->needs(fit)
+      ->type_name("RUN.json");
   app.callback([&] { command.alone = [plan = all.plan] { return plan_command(plan); }; });
 }
 
@@ -138,6 +150,24 @@ void add_bench_step(CLI::App& app, Arguments& all, Command& command) {
   });
 }
 
+void add_bench_rates(CLI::App& app, Arguments& all, Command& command) {
+  BenchRatesCommand& bench = all.bench_rates;
+  app.add_option_function<std::string>(
+         "--device",
+         [&](const std::string& device) {
+           bench.device = device == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
+         },
+         "what to measure; else GPUs where every rank has one")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--write", bench.write, "the file for `sherd plan --fit --rates`")
+      ->type_name("RATES.json");
+  app.callback([&] {
+    command.as_a_rank = [bench = all.bench_rates](MpiSession& session) {
+      return bench_rates_command(bench, session);
+    };
+  });
+}
+
 void add_bench(CLI::App& app, Arguments& all, Command& command) {
   app.require_subcommand(1);
   add_bench_step(*app.add_subcommand("step", "steps of a run, against variants of it"), all,
@@ -151,6 +181,8 @@ void add_bench(CLI::App& app, Arguments& all, Command& command) {
       return bench_collectives_command(bench, session);
     };
   });
+  add_bench_rates(*app.add_subcommand("rates", "what devices and links sustain, for the planner"),
+                  all, command);
   CLI::App* kernels = app.add_subcommand("kernels", "kernels beside what bounds them");
   kernels->add_option("--threads", all.bench_kernels.threads, "0: all cores")
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "apps/fit_command.h"
 #include "apps/plan_advice.h"
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
@@ -120,13 +121,16 @@ ExitCode plan_command(const PlanCommand& command) {
   RunConfig& run = config.run;
   Planned planned;
   planned.memory = memory_of(command, run);
+  require(planned.memory || !command.fit,
+          "--fit needs to know what ranks may take: --device-memory, or placement.memory");
+  if (command.fit) return fit_command(command, config, *planned.memory);
   if (planned.memory) {
     const std::vector<std::int64_t> memory = planned.memory->per_rank(command.ranks);
     place_run(run, build_model(run.model), command.ranks, memory);
     record_placement(config, memory);
   }
   for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  planned.plan = plan_run(run, command.ranks, command.nodes ? &planned.nodes : nullptr);
+  planned.plan = plan_run(run, command.ranks, {command.nodes ? &planned.nodes : nullptr, nullptr});
   if (planned.memory) planned.verdict = judge(run, planned.plan, *planned.memory);
   command.json ? print_json(planned) : print_text(planned);
   if (planned.verdict && !planned.verdict->fits) throw ArgumentError(conclusion(*planned.verdict));

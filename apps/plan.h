@@ -13,6 +13,9 @@ struct PlanCommand {
   std::string device_memory;  ///< as given; "": not asked for
   bool json = false;
   bool nodes = false;
+  bool fit = false;   ///< search for the fastest run that fits
+  std::string rates;  ///< see parse_rates; "": the usual ones
+  std::string write;  ///< where the run file of the fastest goes; "": nowhere
 };
 
 /// `sherd plan`: prints what a run takes. Throws ArgumentError, after the table and what would

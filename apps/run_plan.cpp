@@ -88,7 +88,7 @@ std::int64_t RunPlan::peak_bytes() const {
   return most;
 }
 
-RunPlan plan_run(const RunConfig& run, int world, std::string* nodes) {
+RunPlan plan_run(const RunConfig& run, int world, const PlanExtras& extras) {
   const Model model = build_model(run.model);
   const EngineOptions options = engine_options(run, model, world);
   const ShardLayout layout(model.units, layout_options(options, world));
@@ -111,8 +111,11 @@ RunPlan plan_run(const RunConfig& run, int world, std::string* nodes) {
   result.needs = find_all_needs(plans, layout, options, world);
   result.node_count = static_cast<std::int64_t>(step.nodes.size());
   result.hash = plan_hash(step, layout);
-  if (nodes != nullptr) {
-    *nodes = list_nodes(step, plan_input(model, layout, options.largest_micro_batch, options.plan));
+  const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
+  if (extras.nodes != nullptr) *extras.nodes = list_nodes(step, input);
+  if (extras.rates != nullptr) {
+    const auto work = unit_work(model, input, options.largest_micro_batch, options.plan);
+    result.time = predict_step(step, layout, work, *extras.rates);
   }
   return result;
 }

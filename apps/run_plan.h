@@ -10,6 +10,7 @@
 #include "runtime/engine.h"
 #include "runtime/memory_plan.h"
 #include "runtime/plan.h"
+#include "runtime/step_time.h"
 
 namespace sherd {
 
@@ -36,14 +37,21 @@ struct RunPlan {
   std::vector<RankNeeds> needs;  ///< ranks with the same needs together, by their first rank
   std::int64_t node_count = 0;
   std::string hash;
+  StepTime time;  ///< where rates were given
 
   const RankNeeds& needs_of(int rank) const;
   /// Of the rank that needs most.
   std::int64_t peak_bytes() const;
 };
 
-/// Plans a run that was resolved, and placed where it goes by memory, for `world` ranks. `nodes`,
-/// when not null, receives the list of nodes. Throws ArgumentError.
-RunPlan plan_run(const RunConfig& run, int world, std::string* nodes = nullptr);
+/// What else to find out, each where it is not null.
+struct PlanExtras {
+  std::string* nodes = nullptr;  ///< receives the list of nodes
+  const Rates* rates = nullptr;  ///< to predict the time of a step
+};
+
+/// Plans a run that was resolved, and placed where it goes by memory, for `world` ranks. Throws
+/// ArgumentError.
+RunPlan plan_run(const RunConfig& run, int world, const PlanExtras& extras = {});
 
 }  // namespace sherd

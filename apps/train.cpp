@@ -86,7 +86,7 @@ std::unique_ptr<RunReport> start_report(const TrainCommand& command, const Loade
                                         const std::string& thread_warning) {
   if (session.rank() != 0) return nullptr;
   std::string nodes;
-  const RunPlan plan = plan_run(config.run, session.size(), &nodes);
+  const RunPlan plan = plan_run(config.run, session.size(), {&nodes, nullptr});
   const bool replaces = make_run_folder(config, plan, nodes);
   const bool tokens = config.run.model.model_type != "mlp";
   auto report = std::make_unique<RunReport>(config.run, tokens ? "tok" : "samples");

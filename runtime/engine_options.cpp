@@ -93,7 +93,10 @@ EngineOptions engine_options(const RunConfig& run, const Model& model, int world
   plan.stage = run.zero.stage;
   plan.rounds = static_cast<int>(cut.rounds());
   set_communication(run.zero, model, plan);
-  plan.recompute.assign(model.units.size(), run.recompute);
+  plan.recompute.assign(model.units.size(), false);
+  const auto all = static_cast<std::int64_t>(model.units.size());
+  const std::int64_t again = run.recompute_units == 0 ? all : std::min(all, run.recompute_units);
+  std::fill_n(plan.recompute.begin(), again, run.recompute);
   plan.recompute.back() = false;
   plan.exact = run.exact;
   plan.compute = run.compute;

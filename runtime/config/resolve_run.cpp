@@ -165,6 +165,7 @@ RunConfig resolve_run(Settings& settings) {
   resolve_top(settings, run);
   run.wire = resolve_wire(settings, run.exact);
   run.recompute = resolve_recompute(settings);
+  run.recompute_units = settings.integer("activation_checkpointing.units");
   return run;
 }
 

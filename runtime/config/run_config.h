@@ -88,6 +88,7 @@ struct RunConfig {
   std::optional<DType> wire;            ///< communication_data_type
   bool exact = false;                   ///< "reduction": "exact"
   bool recompute = false;               ///< activation checkpointing of every block
+  std::int64_t recompute_units = 0;     ///< only so many units, from the first; 0: all
   int skip_limit = 100;                 ///< skipped steps in a row that end the run
   std::int64_t validate_every = 0;      ///< steps; 0: only at the end when there is validation data
   std::int64_t validation_batches = 0;  ///< 0: all

@@ -175,6 +175,12 @@ constexpr SchemaKey kKeys[] = {
      .type = boolean,
      .meaning = "run each block's forward pass again in backward, and keep only its input",
      .otherwise = "true when partition_activations or number_checkpoints asks for it"},
+    {.path = "activation_checkpointing.units",
+     .type = integer,
+     .meaning = "how many units run again, from the first; 0: all. Memory for time in small steps",
+     .standard = "0",
+     .min = 0,
+     .max = 1e6},
 };
 
 }  // namespace

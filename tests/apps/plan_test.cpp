@@ -140,3 +140,48 @@ TEST_CASE("a run goes by the memory that is given or found", "[dist]") {
   const auto found = nlohmann::json::parse(folder.read("run/config.json"));
   CHECK(found["placement"]["memory"].size() == 2);
 }
+
+TEST_CASE("the search writes a run file that is planned, and trained, as it was found", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  const std::string found = folder.path("found.json");
+  const std::string memory = " --device-memory 400KiB,700KiB";
+  const CommandResult fit =
+      run_sherd("plan " + run + " --ranks 2 --fit" + memory +
+                " --rates gemm=1,link=5 --format json --write " + found + " 2>/dev/null");
+  INFO(fit.output);
+  REQUIRE(fit.exit_code == 0);
+  const auto best = nlohmann::json::parse(fit.output)["fit"][0];
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + found + " --ranks 2 --format json 2>/dev/null").output);
+  CHECK(plan["fits"] == true);
+  std::int64_t peak = 0;
+  for (const auto& rank : plan["ranks"]) {
+    peak = std::max(peak, rank["peak_bytes"].get<std::int64_t>());
+  }
+  CHECK(peak == best["peak_bytes"]);
+  const CommandResult trained = run_ranks(2, "train " + found);
+  INFO(trained.output);
+  CHECK(trained.exit_code == 0);
+  CHECK(trained.says("hash " + plan["hash"].get<std::string>()));
+}
+
+TEST_CASE("the search says what it needs, and what is lacking") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) + " --ranks 2 --fit";
+  CHECK(run_sherd(run).says("--fit needs to know what ranks may take"));
+  const CommandResult lacking = run_sherd(run + " --device-memory 10KiB");
+  CHECK(lacking.exit_code == 2);
+  CHECK(lacking.says("plans fits: "));
+  CHECK(run_sherd(run + " --device-memory 1GiB").says("fastest that fit"));
+}
+
+TEST_CASE("rates are measured for the search", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string rates = folder.path("rates.json");
+  CHECK(run_ranks(2, "bench rates --device cpu --write " + rates).exit_code == 0);
+  const CommandResult fit = run_sherd("plan " + write_llama_run(folder) +
+                                      " --ranks 2 --fit --device-memory 1GiB --rates " + rates);
+  CHECK(fit.exit_code == 0);
+  CHECK(fit.says("threads a rank, 2 ranks"));
+}

@@ -79,3 +79,13 @@ TEST_CASE("shard weights are those of a group, and the same for all groups") {
         std::vector<double>{1, 3});
   CHECK_THROWS_AS(options_of(group + R"("placement": {"shards": [1, 3, 1, 2]})"), ArgumentError);
 }
+
+TEST_CASE("some units run again, the last never") {
+  const auto again = [](const std::string& more) {
+    return options_of("\"activation_checkpointing\": {" + more + "}").plan.recompute;
+  };
+  CHECK(again(R"("enabled": true, "units": 2)") == std::vector<bool>{true, true, false, false});
+  CHECK(again(R"("enabled": true)") == std::vector<bool>{true, true, true, false});
+  CHECK(again(R"("enabled": true, "units": 99)") == std::vector<bool>{true, true, true, false});
+  CHECK(again(R"("units": 2)") == std::vector<bool>(4, false));
+}

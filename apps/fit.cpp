@@ -1,0 +1,260 @@
+#include "apps/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "apps/quantity.h"
+#include "models/build.h"
+#include "runtime/placement.h"
+
+namespace sherd {
+namespace {
+
+constexpr std::size_t kRefined = 12;  // combinations whose details are searched
+constexpr std::size_t kShown = 5;
+
+/// What is searched. All of it is written down, so that a run file says what was meant.
+struct Choice {
+  int stage = 0;
+  int group = 0;  ///< 0: all ranks
+  PlaceBy shards = PlaceBy::weights;
+  PlaceBy batch = PlaceBy::weights;
+  std::int64_t micro = 1;  ///< for a batch that is even
+  bool recompute = false;
+  std::int64_t recompute_units = 0;
+  int prefetch = 1;
+  bool reshard = true;
+};
+
+const char* word_of(PlaceBy by) { return by == PlaceBy::memory ? "\"memory\"" : "\"even\""; }
+
+std::vector<std::string> changes_of(const Choice& choice, std::int64_t train) {
+  std::vector<std::string> changes;
+  const auto set = [&](std::string_view key, const auto& value) {
+    changes.push_back(fmt::format("{}={}", key, value));
+  };
+  set("zero_optimization.stage", choice.stage);
+  set("zero_optimization.shard_group_size", choice.group);
+  set("zero_optimization.prefetch_units", choice.prefetch);
+  set("zero_optimization.reshard_after_forward", choice.reshard);
+  set("placement.shards", word_of(choice.shards));
+  set("placement.batch", word_of(choice.batch));
+  set("activation_checkpointing.enabled", choice.recompute);
+  set("activation_checkpointing.units", choice.recompute_units);
+  set("train_batch_size", train);
+  set("gradient_accumulation_steps", "null");
+  if (choice.batch == PlaceBy::memory) {
+    set("train_micro_batch_size_per_gpu", "null");
+  } else {
+    set("train_micro_batch_size_per_gpu", choice.micro);
+  }
+  return changes;
+}
+
+std::string describe(const Choice& choice, const RunPlan& plan) {
+  std::string text = fmt::format("stage {}", choice.stage);
+  if (choice.group > 0) text += fmt::format(", groups of {}", choice.group);
+  if (choice.shards == PlaceBy::memory) text += ", shards by memory";
+  text += fmt::format(", micro-batch {}{}", plan.largest_micro_batch.samples,
+                      choice.batch == PlaceBy::memory ? " and less by memory" : "");
+  if (choice.recompute_units > 0) {
+    text += fmt::format(", {} units run again", choice.recompute_units);
+  } else if (choice.recompute) {
+    text += ", all run again";
+  }
+  if (choice.stage > 0) text += fmt::format(", prefetch {}", choice.prefetch);
+  return text + (choice.reshard ? "" : ", kept after forward");
+}
+
+RunConfig chosen(RunConfig run, const Choice& choice) {
+  run.zero.stage = choice.stage;
+  run.zero.shard_group_size = choice.group;
+  run.zero.prefetch_units = choice.prefetch;
+  run.zero.prefetch_elements.reset();
+  run.zero.reshard_after_forward = choice.reshard;
+  run.placement = {};
+  run.placement.shards = choice.shards;
+  run.placement.batch = choice.batch;
+  run.batch.micro = choice.micro;
+  run.recompute = choice.recompute;
+  run.recompute_units = choice.recompute_units;
+  return run;
+}
+
+class Search {
+ public:
+  Search(const RunConfig& run, int world, const DeviceMemory& memory, const Rates& rates)
+      : run_(run), world_(world), memory_(memory), rates_(rates), model_(build_model(run.model)) {}
+
+  FitSearch run() {
+    for (int stage = 0; stage <= 3; ++stage) {
+      for (const int group : groups_of(stage)) try_stage(stage, group);
+    }
+    sort_fits();
+    const std::vector<Choice> coarse = choices_;
+    for (std::size_t i = 0; i < std::min(kRefined, coarse.size()); ++i) refine(coarse[i]);
+    sort_fits();
+    FitSearch result;
+    result.tried = tried_;
+    for (std::size_t i = 0; i < fits_.size() && result.best.size() < kShown; ++i) {
+      result.best.push_back(fits_[i]);
+    }
+    return result;
+  }
+
+ private:
+  /// A group of one rank has nothing to share: that is stage 0.
+  std::vector<int> groups_of(int stage) const {
+    if (stage == 0) return {0};
+    std::vector<int> groups;
+    for (int group = 2; group < world_; ++group) {
+      if (world_ % group == 0) groups.push_back(group);
+    }
+    if (world_ > 1) groups.push_back(0);
+    return groups;
+  }
+
+  std::vector<PlaceBy> placements(bool applies) const {
+    if (!applies || memory_.is_same_for_all()) return {PlaceBy::weights};
+    return {PlaceBy::weights, PlaceBy::memory};
+  }
+
+  void try_stage(int stage, int group) {
+    for (const PlaceBy shards : placements(stage > 0)) {
+      for (const PlaceBy batch : placements(true)) {
+        Choice choice{.stage = stage, .group = group, .shards = shards, .batch = batch};
+        if (batch == PlaceBy::memory) {
+          try_recompute(choice);
+        } else {
+          try_micro_batches(choice);
+        }
+      }
+    }
+  }
+
+  /// Larger micro-batches only while smaller ones fit.
+  void try_micro_batches(Choice choice) {
+    const std::int64_t largest = (run_.batch.train - 1) / world_ + 1;
+    for (std::int64_t micro = 1;; micro = std::min(2 * micro, largest)) {
+      choice.micro = micro;
+      if (!try_recompute(choice) || micro == largest) return;
+    }
+  }
+
+  /// Runs again as little as fits.
+  bool try_recompute(Choice choice) {
+    if (attempt(choice)) return true;
+    choice.recompute = true;
+    if (!attempt(choice)) {
+      choice.prefetch = 0;  // the last thing that saves memory
+      return choice.stage == 3 && attempt(choice);
+    }
+    const auto units = static_cast<std::int64_t>(model_.units.size());
+    std::int64_t low = 1;
+    for (std::int64_t high = units; low < high;) {
+      choice.recompute_units = low + (high - low) / 2;
+      if (attempt(choice)) {
+        high = choice.recompute_units;
+      } else {
+        low = choice.recompute_units + 1;
+      }
+    }
+    return true;
+  }
+
+  void refine(const Choice& choice) {
+    if (choice.stage == 0) return;
+    for (const int prefetch : {0, 1, 2, 4}) {
+      for (const bool reshard : {true, false}) {
+        Choice other = choice;
+        other.prefetch = prefetch;
+        other.reshard = reshard;
+        const bool known = prefetch == choice.prefetch && reshard == choice.reshard;
+        if (!known && (reshard || choice.stage == 3)) attempt(other);
+      }
+    }
+  }
+
+  /// Plans it, and keeps it if it fits.
+  bool attempt(const Choice& choice) {
+    ++tried_;
+    RunConfig run = chosen(run_, choice);
+    place_run(run, model_, world_, memory_.per_rank(world_));
+    Fit fit;
+    fit.plan = plan_run(run, world_, {nullptr, &rates_});
+    if (!memory_.holds(fit.plan)) return false;
+    fit.headroom_bytes = INT64_MAX;
+    for (int rank = 0; rank < world_; ++rank) {
+      const std::int64_t left = memory_.of_rank(rank) - fit.plan.needs_of(rank).peak_bytes;
+      fit.headroom_bytes = std::min(fit.headroom_bytes, left);
+    }
+    const double tokens =
+        static_cast<double>(run_.batch.train * fit.plan.largest_micro_batch.sequence);
+    fit.tokens_per_s = tokens / fit.plan.time.seconds;
+    fit.description = describe(choice, fit.plan);
+    fit.changes = changes_of(choice, run_.batch.train);
+    fits_.push_back(std::move(fit));
+    choices_.push_back(choice);
+    return true;
+  }
+
+  /// Fastest first; of those as good as equally fast, the one that takes least.
+  void sort_fits() {
+    constexpr double kSame = 0.005;
+    std::vector<std::size_t> order(fits_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto speed = [&](std::size_t i) {
+      return std::llround(std::log(fits_[i].tokens_per_s) / kSame);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      if (speed(a) != speed(b)) return speed(a) > speed(b);
+      return fits_[a].headroom_bytes > fits_[b].headroom_bytes;
+    });
+    std::vector<Fit> fits;
+    std::vector<Choice> choices;
+    for (const std::size_t i : order) {
+      fits.push_back(std::move(fits_[i]));
+      choices.push_back(choices_[i]);
+    }
+    fits_ = std::move(fits);
+    choices_ = std::move(choices);
+  }
+
+  const RunConfig& run_;
+  int world_;
+  const DeviceMemory& memory_;
+  const Rates& rates_;
+  Model model_;
+  std::vector<Fit> fits_;
+  std::vector<Choice> choices_;  // of the fits, in their order
+  int tried_ = 0;
+};
+
+}  // namespace
+
+std::string smallest_run_that_fits(const RunConfig& run, int world, const DeviceMemory& memory) {
+  const Choice least{.stage = world > 1 ? 3 : 0,
+                     .shards = world > 1 ? PlaceBy::memory : PlaceBy::weights,
+                     .micro = 1,
+                     .recompute = true,
+                     .prefetch = 0};
+  RunConfig smallest = chosen(run, least);
+  place_run(smallest, build_model(run.model), world, memory.per_rank(world));
+  const RunPlan plan = plan_run(smallest, world);
+  std::int64_t lacking = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    lacking += std::max<std::int64_t>(0, plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
+  }
+  return describe(least, plan) + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
+         conclusion(judge(smallest, plan, memory));
+}
+
+FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
+                    const Rates& rates) {
+  return Search(run, world, memory, rates).run();
+}
+
+}  // namespace sherd

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/plan_advice.h"
+#include "apps/run_plan.h"
+#include "runtime/config/load.h"
+
+namespace sherd {
+
+/// A run that was tried: the settings that make it, and what it would take.
+struct Fit {
+  std::string description;           ///< "stage 3, micro-batch 4, prefetch 1"
+  std::vector<std::string> changes;  ///< key=JSON
+  RunPlan plan;
+  std::int64_t headroom_bytes = 0;  ///< of the rank that has least left
+  double tokens_per_s = 0.0;
+};
+
+struct FitSearch {
+  std::vector<Fit> best;  ///< fastest first, a few
+  int tried = 0;
+};
+
+/// What is lacking when nothing that keeps model and step fits: the smallest change that would
+/// help, in a line.
+std::string smallest_run_that_fits(const RunConfig& run, int world, const DeviceMemory& memory);
+
+/// Searches stage, group size, placement, micro-batch, recompute, prefetch and reshard for the runs
+/// with the same samples a step that are predicted to be fastest and take no more than `memory`.
+/// First each combination with one prefetch depth, then depths and the rest around the best.
+FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
+                    const Rates& rates);
+
+}  // namespace sherd

@@ -1,0 +1,68 @@
+#include "apps/fit.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "apps/rates.h"
+#include "core/error.h"
+
+using namespace sherd;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr const char* kText = R"({
+  "model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 72, "intermediate_size": 96,
+            "num_hidden_layers": 6, "num_attention_heads": 3, "max_position_embeddings": 16},
+  "data": {"format": "synthetic", "sequence_length": 16}, "steps": 10, "train_batch_size": 16})";
+
+RunConfig resolved(const std::vector<std::string>& changes = {}) {
+  LoadedConfig config = parse_run_config(kText, "test", changes);
+  resolve_for_world(config, 4);
+  return config.run;
+}
+
+FitSearch search(const std::vector<std::int64_t>& memory) {
+  const Rates rates = rates_for(usual_rates(DeviceChoice::cuda), DType::f32);
+  return find_fits(resolved(), 4, DeviceMemory(memory, 4), rates);
+}
+
+}  // namespace
+
+TEST_CASE("what is found fits, is sorted, and its changes make the very same plan") {
+  const FitSearch found = search({2'500'000, 1'500'000, 2'500'000, 1'400'000});
+  REQUIRE(!found.best.empty());
+  CHECK(found.tried > 20);
+  for (const Fit& fit : found.best) {
+    CAPTURE(fit.description);
+    CHECK(fit.headroom_bytes >= 0);
+    CHECK(fit.tokens_per_s <= 1.01 * found.best.front().tokens_per_s);
+    if (fit.description.find("memory") != std::string::npos) continue;
+    const RunPlan again = plan_run(resolved(fit.changes), 4);
+    CHECK(again.hash == fit.plan.hash);
+    CHECK(again.peak_bytes() == fit.plan.peak_bytes());
+  }
+}
+
+TEST_CASE("with less memory the search shards more and runs again, and is never faster") {
+  const std::int64_t all = std::int64_t{1} << 30;
+  const FitSearch wide = search({all});
+  const FitSearch narrow = search({1'750'000});
+  REQUIRE(!wide.best.empty());
+  REQUIRE(!narrow.best.empty());
+  CHECK(narrow.best.front().tokens_per_s <= wide.best.front().tokens_per_s);
+  CHECK(narrow.best.front().plan.options.stage >= 1);
+}
+
+TEST_CASE("when nothing fits, the smallest run says how much it lacks") {
+  CHECK(search({1000}).best.empty());
+  const std::string lacking = smallest_run_that_fits(resolved(), 4, DeviceMemory({1000}, 4));
+  CHECK_THAT(lacking, ContainsSubstring("stage 3"));
+  CHECK_THAT(lacking, ContainsSubstring("in all"));
+}
+
+TEST_CASE("memory may differ, and then shards and batch go by it") {
+  const FitSearch found = search({900'000, 6'000'000, 3'000'000, 900'000});
+  REQUIRE(!found.best.empty());
+  for (const Fit& fit : found.best) CHECK(fit.headroom_bytes >= 0);
+}

@@ -1,0 +1,85 @@
+#include "runtime/step_time.h"
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include "models/build.h"
+#include "runtime/config/load.h"
+#include "runtime/engine.h"
+#include "runtime/engine_options.h"
+
+using namespace sherd;
+using Catch::Approx;
+
+namespace {
+
+constexpr double kFast = 1e30;
+
+StepTime time_of(const Rates& rates, const std::vector<std::string>& changes, int world = 4) {
+  LoadedConfig config = parse_run_config(
+      R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
+                    "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
+                    "max_position_embeddings": 16},
+          "data": {"format": "synthetic", "sequence_length": 16}, "steps": 1,
+          "train_batch_size": 16, "train_micro_batch_size_per_gpu": 2})",
+      "test", changes);
+  resolve_for_world(config, world);
+  const Model model = build_model(config.run.model);
+  const EngineOptions options = engine_options(config.run, model, world);
+  const ShardLayout layout(model.units, layout_options(options, world));
+  const BatchShape& shape = options.largest_micro_batch;
+  const PlanInput input = plan_input(model, layout, shape, options.plan);
+  const Plan plan = make_plan(input, options.plan);
+  return predict_step(plan, layout, unit_work(model, input, shape, options.plan), rates);
+}
+
+double flops_of_step(int rounds) {
+  LoadedConfig config = parse_run_config(
+      R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
+                    "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
+                    "max_position_embeddings": 16}})",
+      "test");
+  double flops = 0.0;
+  for (const auto& unit : build_model(config.run.model).units)
+    flops += unit->forward_flops({2, 16});
+  return 3.0 * rounds * flops;
+}
+
+}  // namespace
+
+TEST_CASE("with nothing but products to do, a step takes three times the forward pass") {
+  const std::string stage = "zero_optimization.stage=" + GENERATE(as<std::string>(), "0", "2", "3");
+  const StepTime time = time_of({1.0, kFast, kFast, 0.0, 0.0}, {stage});
+  CHECK(time.seconds == Approx(flops_of_step(2)));
+  CHECK(time.exposed == Approx(0.0).margin(1e-9 * time.seconds));
+  const StepTime again =
+      time_of({1.0, kFast, kFast, 0.0, 0.0}, {stage, "activation_checkpointing.enabled=true"});
+  CHECK(again.seconds > time.seconds);
+  CHECK(again.seconds < 4.0 / 3.0 * time.seconds);
+}
+
+TEST_CASE(
+    "communication that computation hides costs nothing, and what it cannot hide is exposed") {
+  const std::string stage = "zero_optimization.stage=3";
+  const Rates quick{1e9, kFast, 1e12, 0.0, 0.0};
+  const Rates slow{1e9, kFast, 1e4, 0.0, 0.0};
+  CHECK(time_of(quick, {stage}).exposed < 0.01 * time_of(quick, {stage}).seconds);
+  CHECK(time_of(slow, {stage}).exposed > 0.5 * time_of(slow, {stage}).seconds);
+  const double sequential =
+      time_of({1e9, kFast, 1e8, 0.0, 0.0}, {stage, "zero_optimization.overlap_comm=false"}).seconds;
+  CHECK(time_of({1e9, kFast, 1e8, 0.0, 0.0}, {stage}).seconds < sequential);
+}
+
+TEST_CASE("unequal shards make collectives as slow as the rank that sends most") {
+  const Rates rates{kFast, kFast, 1e6, 0.0, 0.0};
+  const double even = time_of(rates, {"zero_optimization.stage=3"}).seconds;
+  const double uneven =
+      time_of(rates, {"zero_optimization.stage=3", "placement.shards=[3, 1, 1, 1]"}).seconds;
+  CHECK(uneven == Approx(2.0 * even).epsilon(0.1));
+}
+
+TEST_CASE("one rank communicates nothing") {
+  const StepTime time = time_of({1e9, kFast, 1.0, 1.0, 0.0}, {}, 1);
+  CHECK(time.exposed == Approx(0.0).margin(1e-9 * time.seconds));
+}
