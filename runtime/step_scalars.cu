@@ -26,7 +26,8 @@ __global__ void control_kernel(const StepScalars* step, ControlSpec spec, Update
   const bool finite = step->sum_non_finite + step->loss_non_finite + step->gradient_non_finite == 0;
   update->apply = finite && step->labels > 0 ? 1 : 0;
   if (step->labels == 0) return;
-  const double scale = spec.labels_per_step / (static_cast<double>(step->labels) * step->loss_scale);
+  const double scale =
+      spec.labels_per_step / (static_cast<double>(step->labels) * step->loss_scale);
   const double norm = sqrt(value_of(step->sum_of_squares.data())) * scale;
   constexpr double kClipEpsilon = 1e-6;  // clip_factor's
   const double clip = spec.gradient_clipping > 0.0
