@@ -5,19 +5,24 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 readonly kBuild=build/gpu kLogs=build/gpu-logs kShards=12
-sanitize=no
+readonly kParts=kernels,runtime,collectives,train,bench
+parts=$kParts
 peer=""
 cmake_arguments=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h)
-      echo "usage: tools/gpu_test.sh [--sanitize] [--peer SCRIPT] [CMAKE ARGUMENT…]"
-      echo "--sanitize: the own kernels' tests under compute-sanitizer too (memcheck, racecheck)."
+      echo "usage: tools/gpu_test.sh [--only PART,…] [--peer SCRIPT] [CMAKE ARGUMENT…]"
+      echo "Parts: $kParts, and sanitize: the own kernels' tests under compute-sanitizer"
+      echo "(memcheck and racecheck), which is not done unless asked for."
       echo "--peer SCRIPT: after the 1.5 B run, torchrun SCRIPT --model qwen15b --batch 4 --seq 4096,"
       echo "a training loop of the same shape in PyTorch that prints one JSON line."
       exit
       ;;
-    --sanitize) sanitize=yes ;;
+    --only)
+      parts=$2
+      shift
+      ;;
     --peer)
       peer=$2
       shift
@@ -26,6 +31,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+wants() { [[ ,$parts, == *,$1,* ]]; }
 
 gpus=$(nvidia-smi -L 2> /dev/null | wc -l)
 if [ "$gpus" -eq 0 ]; then
@@ -96,41 +102,44 @@ $kBuild/apps/sherd doctor < /dev/null
 tests() { # tests RANKS FOLDER
   run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 200 -d yes
 }
-shards kernels "[gpu]"
-start collectives-1 tests 1 collectives
-start runtime-1 tests 1 runtime
-finish
-if [ "$ranks" -gt 1 ]; then
-  start collectives-$ranks tests "$ranks" collectives
-  start runtime-$ranks tests "$ranks" runtime
-  finish
+if wants kernels; then shards kernels "[gpu]"; fi
+if wants runtime; then
+  for ((n = 1; n <= ranks; ++n)); do start "runtime-$n" tests "$n" runtime; done
 fi
-if [ $sanitize = yes ]; then
+if wants sanitize; then
   # What cuBLASLt and cuDNN launch is theirs, and the oracle of large attention takes minutes.
   own="[gpu]~*linear*~*products*~*plans*~*tuned*~*TF32*~*engine*~*usual heads*~*many tiles*~*odd shapes*~*captured*~*deterministic*"
   shards memcheck "$own" compute-sanitizer --tool memcheck --error-exitcode 9
   shards racecheck "$own" compute-sanitizer --tool racecheck --error-exitcode 9
-  finish
+fi
+finish
+if wants collectives; then  # alone: they play with time
+  for ((n = 1; n <= ranks; ++n)); do one "collectives-$n" tests "$n" collectives; done
 fi
 
 export OMP_NUM_THREADS=8
-for ((n = 1; n <= ranks; ++n)); do
-  for bf16 in false true; do
-    one "demo-$n-bf16-$bf16" run_ranks "$n" timeout 100 $kBuild/apps/sherd train examples/demo.json \
-      --set device=cuda --set steps=40 --set output=/tmp/sherd_gpu_demo --set bf16.enabled=$bf16 --set tune_products=false
+train() { # train RANKS RUN OPTION…
+  run_ranks "$1" timeout 150 $kBuild/apps/sherd train "${@:2}" --set device=cuda --set output=/tmp/sherd_gpu_run
+}
+if wants train; then
+  for ((n = 1; n <= ranks; ++n)); do
+    for bf16 in false true; do
+      one "demo-$n-bf16-$bf16" train "$n" examples/demo.json --set steps=40 --set bf16.enabled=$bf16 \
+        --set tune_products=false
+    done
+    one "llama-1.5b-$n" train "$n" benchmarks/llama_1b5.json --set train_batch_size=$((4 * n))
+    tr '\r' '\n' < "$kLogs/llama-1.5b-$n.log" | grep -aE '^(ranks|tuned|device|kernels| *peak)|step 1/'
   done
-done
-one "llama-1.5b-$ranks" run_ranks "$ranks" timeout 150 $kBuild/apps/sherd train benchmarks/llama_1b5.json \
-  --set train_batch_size=$((4 * ranks)) --set output=/tmp/sherd_gpu_llama
-grep -a . $kLogs/llama-1.5b-$ranks.log | tr '\r' '\n' | grep -aE '^ *(memory|peak|tuned|device|kernels)' || true
-if [ -n "$peer" ]; then
-  one fsdp2-1.5b timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
+  if [ -n "$peer" ]; then
+    one "fsdp2-1.5b-$ranks" timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
+  fi
 fi
-for what in collectives kernels; do
-  echo "== sherd bench $what"
-  run_ranks "$([ $what = kernels ] && echo 1 || echo "$ranks")" timeout 100 $kBuild/apps/sherd bench $what --device cuda < /dev/null ||
+if wants bench; then
+  echo "== sherd bench"
+  run_ranks 1 timeout 100 $kBuild/apps/sherd bench kernels --device cuda < /dev/null || failures=$((failures + 1))
+  run_ranks "$ranks" timeout 100 $kBuild/apps/sherd bench collectives --device cuda < /dev/null ||
     failures=$((failures + 1))
-done
+fi
 
 echo
 echo "$table"
