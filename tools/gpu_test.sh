@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly kBuild=build/gpu kLogs=build/gpu-logs kShards=12
+readonly kBuild=build/gpu kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12
 readonly kParts=kernels,runtime,collectives,train,bench
 parts=$kParts
 peer=""
@@ -17,6 +17,7 @@ while [ $# -gt 0 ]; do
       echo "(memcheck and racecheck), which is not done unless asked for."
       echo "--peer SCRIPT: after the 1.5 B run, torchrun SCRIPT --model qwen15b --batch 4 --seq 4096,"
       echo "a training loop of the same shape in PyTorch that prints one JSON line."
+      echo "Logs go to build/gpu-logs, or where GPU_TEST_LOGS says."
       exit
       ;;
     --only)
@@ -61,7 +62,7 @@ start() {
 }
 finish() {
   wait
-  local name status seconds last
+  local name status seconds last row
   for name in "${names[@]}"; do
     read -r status seconds < "$kLogs/$name.end"
     if [ "$status" -ne 0 ]; then
@@ -71,8 +72,10 @@ finish() {
     fi
     last=$(tr '\r' '\n' < "$kLogs/$name.log" | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' |
       grep -aE '^(step|All tests|test cases|assertions|\{"peer|=+ ERROR SUMMARY)' | tail -n 1)
-    table+=$(printf '%-24s %-6s %4d s  %s' "$name" "$([ "$status" -eq 0 ] && echo ok || echo FAILED)" \
-      "$seconds" "${last:0:150}")$'\n'
+    row=$(printf '%-24s %-6s %4d s  %s' "$name" "$([ "$status" -eq 0 ] && echo ok || echo FAILED)" \
+      "$seconds" "${last:0:150}")
+    echo "$row"
+    table+=$row$'\n'
   done
   names=()
 }
