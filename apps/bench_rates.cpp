@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "apps/device_choice.h"
 #include "apps/job.h"
 #include "apps/rates.h"
+#include "apps/text_file.h"
 #include "apps/thread_count.h"
 #include "core/backend.h"
 #include "core/cuda_backend.h"
@@ -161,10 +161,7 @@ ExitCode bench_rates_command(const BenchRatesCommand& command, MpiSession& sessi
     std::fputs(rates_json(rates).c_str(), stdout);
     return ExitCode::ok;
   }
-  std::ofstream file(command.write);
-  file << rates_json(rates);
-  file.close();
-  require(file.good(), "{}: can't be written", command.write);
+  write_text_file(command.write, rates_json(rates));
   std::printf("%s\n", to_string(rates).c_str());
   return ExitCode::ok;
 }

@@ -85,6 +85,11 @@ void add_plan(CLI::App& app, Arguments& all, Command& command) {
   app.add_option("--write", plan.write, "with --fit: write the run file of the fastest")
       ->needs(fit)
       ->type_name("RUN.json");
+  CLI::Option* scaling =
+      app.add_flag("--scaling", plan.scaling,
+                   "the largest model of the run's shape, by ranks, memory and stage")
+          ->excludes(fit);
+  app.add_option("--svg", plan.svg, "with --scaling: draw it")->needs(scaling)->type_name("FILE");
   app.callback([&] { command.alone = [plan = all.plan] { return plan_command(plan); }; });
 }
 

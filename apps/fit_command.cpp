@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "apps/quantity.h"
 #include "apps/rates.h"
+#include "apps/text_file.h"
 #include "models/build.h"
 #include "runtime/config/show.h"
 #include "runtime/placement.h"
@@ -42,13 +42,6 @@ std::string fitted_file(const PlanCommand& command, const Fit& fit, const Device
   place_run(config.run, build_model(config.run.model), command.ranks, sizes);
   record_placement(config, sizes);
   return config_json(config);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  require(file.good(), "{}: can't be written", path);
 }
 
 std::string fit_table(const FitSearch& search, const DeviceRates& rates) {
@@ -96,8 +89,7 @@ ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
       command.json ? fit_json(search).dump(2) + "\n" : fit_table(search, rates);
   std::fputs(text.c_str(), stdout);
   if (command.write.empty()) return ExitCode::ok;
-  write_file(command.write, fitted_file(command, search.best.front(), memory));
-  std::fprintf(stderr, "note: written to %s\n", command.write.c_str());
+  write_text_file(command.write, fitted_file(command, search.best.front(), memory));
   return ExitCode::ok;
 }
 

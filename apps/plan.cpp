@@ -10,6 +10,7 @@
 #include "apps/plan_advice.h"
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
+#include "apps/scaling_command.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
 #include "runtime/placement.h"
@@ -119,6 +120,7 @@ ExitCode plan_command(const PlanCommand& command) {
   LoadedConfig config = load_run_config(source.path, source.overrides, source.deepspeed);
   resolve_for_world(config, command.ranks);
   RunConfig& run = config.run;
+  if (command.scaling) return scaling_command(command, run);
   Planned planned;
   planned.memory = memory_of(command, run);
   require(planned.memory || !command.fit,

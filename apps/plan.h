@@ -13,9 +13,11 @@ struct PlanCommand {
   std::string device_memory;  ///< as given; "": not asked for
   bool json = false;
   bool nodes = false;
-  bool fit = false;   ///< search for the fastest run that fits
-  std::string rates;  ///< see parse_rates; "": the usual ones
-  std::string write;  ///< where the run file of the fastest goes; "": nowhere
+  bool fit = false;      ///< search for the fastest run that fits
+  std::string rates;     ///< see parse_rates; "": the usual ones
+  bool scaling = false;  ///< find the largest models of the run's shape
+  std::string svg;       ///< where a picture of them goes; "": nowhere
+  std::string write;     ///< where the run file of the fastest goes; "": nowhere
 };
 
 /// `sherd plan`: prints what a run takes. Throws ArgumentError, after the table and what would

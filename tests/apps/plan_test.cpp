@@ -185,3 +185,18 @@ TEST_CASE("rates are measured for the search", "[dist]") {
   CHECK(fit.exit_code == 0);
   CHECK(fit.says("threads a rank, 2 ranks"));
 }
+
+TEST_CASE("the largest models are listed, and drawn on request") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) + " --ranks 4 --scaling";
+  CHECK(run_sherd(run).says("--scaling needs --device-memory"));
+  const CommandResult table =
+      run_sherd(run + " --device-memory 1MiB,10MiB --svg " + folder.path("scaling.svg"));
+  INFO(table.output);
+  CHECK(table.exit_code == 0);
+  CHECK(table.says("10.0 MiB a rank"));
+  CHECK(folder.read("scaling.svg").starts_with("<svg"));
+  const auto models = nlohmann::json::parse(
+      run_sherd(run + " --device-memory 1MiB --format json 2>/dev/null").output);
+  CHECK(models["largest"].size() == 3 * 4);
+}
