@@ -68,4 +68,6 @@ std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const A
   return on_cuda::attention_engine(qkv, dtype, masked, spec, stream);
 }
 
+std::string cudnn_version() { return on_cuda::cudnn_version(); }
+
 }  // namespace sherd

@@ -43,4 +43,7 @@ std::int64_t attention_scratch_bytes(std::int64_t batch, std::int64_t tokens, st
 std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
                              Stream& stream);
 
+/// "cuDNN 9.14.0", or "no cuDNN: " and why.
+std::string cudnn_version();
+
 }  // namespace sherd

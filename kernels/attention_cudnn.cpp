@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/handle.h"
 #include "kernels/attention_engines.h"
+#include "kernels/cuda_kernels.h"
 
 // The one file that includes cudnn-frontend: it takes the better part of a minute to compile.
 // cuDNN is loaded when it is first asked for, so that a program starts where it is not installed.
@@ -268,6 +269,11 @@ std::string cudnn_name() {
   const std::size_t version = fe::detail::get_backend_version();
   return fmt::format("cuDNN {}.{}.{}", version / kMajor, version % kMajor / kMinor,
                      version % kMinor);
+}
+
+std::string cudnn_version() {
+  const std::string absence = load_cudnn();
+  return absence.empty() ? cudnn_name() : "no cuDNN: " + absence;
 }
 
 std::string cudnn_declines(const AttentionProblem& problem, AttentionPass pass, bool with_lengths,

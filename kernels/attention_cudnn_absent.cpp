@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "kernels/attention_engines.h"
+#include "kernels/cuda_kernels.h"
 
 // For builds without cuDNN's headers or cudnn-frontend's.
 
@@ -11,6 +12,7 @@ namespace {
 
 }  // namespace
 
+std::string cudnn_version() { return "no cuDNN: this build was made without its headers"; }
 std::string cudnn_name() { no_cudnn(); }
 std::string cudnn_declines(const AttentionProblem&, AttentionPass, bool, Stream&) {
   return "there is no cuDNN in this build";

@@ -71,6 +71,7 @@ void attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tenso
 std::string attention_engine(const Shape&, DType, bool, const AttentionSpec&, Stream&) {
   no_cuda();
 }
+std::string cudnn_version() { return "no cuDNN: this build has no CUDA"; }
 void activation_forward(const Tensor&, const Tensor&, Activation, Stream&) { no_cuda(); }
 void activation_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
                          Stream&) {
@@ -86,6 +87,7 @@ void dropout(const Tensor&, const Tensor&, const Tensor&, float, RngKey, std::ui
 void add(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void cast(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void accumulate_into(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
+void fill_random(const Tensor&, Stream&) { no_cuda(); }
 void fill_zero(const Tensor&, Stream&) { no_cuda(); }
 void copy(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void cross_entropy_forward(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }

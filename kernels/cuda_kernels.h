@@ -15,6 +15,7 @@
 #include "kernels/matmul_table.h"
 #include "kernels/non_finite.h"
 #include "kernels/norm.h"
+#include "kernels/random_fill.h"
 #include "kernels/rope.h"
 #include "kernels/sgd.h"
 
@@ -68,6 +69,7 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& mas
                         const AttentionSpec& spec, Stream& stream);
 std::string attention_engine(const Shape& qkv, DType dtype, bool masked, const AttentionSpec& spec,
                              Stream& stream);
+std::string cudnn_version();
 void activation_forward(const Tensor& x, const Tensor& y, Activation kind, Stream& stream);
 void activation_backward(const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& dx,
                          Activation kind, Stream& stream);
@@ -79,6 +81,7 @@ void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float pro
 void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream);
 void cast(const Tensor& a, const Tensor& out, Stream& stream);
 void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream);
+void fill_random(const Tensor& x, Stream& stream);
 void fill_zero(const Tensor& x, Stream& stream);
 void copy(const Tensor& x, const Tensor& out, Stream& stream);
 void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,

@@ -5,8 +5,8 @@
 
 namespace sherd {
 
-/// Fills a float tensor on a CUDA device with numbers uniform in [-1, 1), the same in each run. For
-/// measurements: data decides the power that products draw, and zeros draw little.
+/// Fills a float tensor with numbers uniform in [-1, 1), the same in each run and on every kind of
+/// device. For measurements: data decides the power that products draw, and zeros draw little.
 void fill_random(const Tensor& x, Stream& stream);
 
 }  // namespace sherd
