@@ -43,4 +43,9 @@ std::unique_ptr<Communicator> make_gpu_communicator(Communicator& control, Devic
 /// nothing to choose.
 std::vector<TransportTime> measured_transports(const Communicator& communicator);
 
+/// What bounds gathers: GB/s of each rank's copy from the GPU of the next, all at once, of the
+/// slowest. Collective over `control`, the hosts. Throws ApiError on all ranks when they can't read
+/// each other's memory.
+double peer_copy_gb_per_s(Communicator& control, Device device, std::int64_t bytes);
+
 }  // namespace sherd

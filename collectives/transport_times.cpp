@@ -126,4 +126,31 @@ std::vector<TransportTime> time_transports(Communicator& control, NcclCommunicat
   return times;
 }
 
+double peer_copy_gb_per_s(Communicator& control, Device device, std::int64_t bytes) {
+  constexpr int kCopies = 20;
+  const DeviceGuard guard(device);
+  PeerMemory memory(control, device);
+  const auto plain = make_cuda_memory(device);
+  const Buffer from(memory, bytes);
+  const Buffer to(*plain, bytes);
+  const int next = (control.rank() + 1) % control.size();
+  const std::byte* theirs = memory.address(next, memory.find(from.data()).value());
+  CudaStream stream(device, "peer-copy");
+  const auto copy = [&](int count) {
+    for (int i = 0; i < count; ++i) copy_bytes_cuda(theirs, to.data(), bytes, stream);
+  };
+  copy(kWarmUps);
+  stream.synchronize();
+  gather_values(control, 0);  // all start together
+  const CudaEventHandle before = make_event();
+  const CudaEventHandle after = make_event();
+  SHERD_CHECK(cudaEventRecord(before.get(), stream.raw()));
+  copy(kCopies);
+  SHERD_CHECK(cudaEventRecord(after.get(), stream.raw()));
+  stream.synchronize();
+  float ms = 0;
+  SHERD_CHECK(cudaEventElapsedTime(&ms, before.get(), after.get()));
+  return static_cast<double>(bytes) * kCopies / slowest(control, static_cast<double>(ms)) / 1e6;
+}
+
 }  // namespace sherd

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "collectives/control_exchange.h"
 #include "collectives/gpu.h"
 #include "core/backend.h"
 #include "core/cuda/check.h"
@@ -125,6 +126,14 @@ TEST_CASE("peer copies neither start early nor end late on two busy streams", "[
   }
   first.check(kRounds);
   second.check(kRounds);
+}
+
+TEST_CASE("a ring of copies has a rate, the same on every rank", "[gpu][dist]") {
+  const auto control = make_world();
+  constexpr std::int64_t kBytes = std::int64_t{16} << 20;
+  const double own = peer_copy_gb_per_s(*control, own_gpu(), kBytes);
+  CHECK(own > 1.0);
+  for (const double theirs : gather_values(*control, own)) CHECK(theirs == own);
 }
 
 TEST_CASE("peer copies in a graph meet in every replay", "[gpu][dist]") {
