@@ -169,4 +169,11 @@ double AttentionHalf::flops(const BatchShape& shape) const {
   return qkv_.flops(rows) + out_.flops(rows) + causal_attention_flops(shape, heads_, head_dim_);
 }
 
+std::string AttentionHalf::chosen_kernels(const BatchShape& shape, bool padded,
+                                          const Precision& precision, Stream& stream) const {
+  const Shape qkv{shape.samples, shape.sequence, qkv_heads(), head_dim_};
+  return "attention by " + attention_engine(qkv, precision.compute, padded,
+                                            attention_spec(precision.repeatable), stream);
+}
+
 }  // namespace sherd

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -23,6 +24,9 @@ class AttentionHalf {
   /// The gradient of middle, in input_gradient, becomes that of the input.
   void backward(const BackwardContext& context) const;
   double flops(const BatchShape& shape) const;
+  /// As the unit's.
+  std::string chosen_kernels(const BatchShape& shape, bool padded, const Precision& precision,
+                             Stream& stream) const;
 
   struct BackwardScratch {
     Tensor masked;  ///< gradient in front of the dropout

@@ -60,6 +60,11 @@ class TransformerBlock final : public Unit {
     return attention_.flops(shape) + mlp_.flops(shape);
   }
 
+  std::string chosen_kernels(const BatchShape& shape, bool padded, const Precision& precision,
+                             Stream& stream) const override {
+    return attention_.chosen_kernels(shape, padded, precision, stream);
+  }
+
  private:
   /// What lies between attention and MLP.
   static const Tensor& middle(std::span<const Tensor> saved) { return saved[saved.size() - 2]; }

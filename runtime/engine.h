@@ -124,6 +124,10 @@ class Engine {
   /// would depend on a measurement.
   ProductTuning tune_products(const std::filesystem::path& cache);
 
+  /// What the units' kernels take for such micro-batches, for people, each once. Not collective;
+  /// quick after a step over them.
+  std::vector<std::string> chosen_kernels(std::span<const MicroBatch> micro_batches);
+
   /// Sets every parameter; each rank asks for what it holds.
   void load_parameters(const ParameterSource& source);
   /// Hands every parameter, one after the other, to rank 0's sink; in f32 or the compute dtype.

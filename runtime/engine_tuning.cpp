@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
 #include "runtime/engine.h"
 #include "runtime/executor.h"
+#include "runtime/plan_regions.h"
 
 namespace sherd {
 
@@ -23,6 +25,21 @@ ProductTuning Engine::tune_products(const std::filesystem::path& cache) {
   if (world_.rank() != 0) import_matmul_plans(table, stream);
   executor_->forget_recordings();
   return result;
+}
+
+std::vector<std::string> Engine::chosen_kernels(std::span<const MicroBatch> micro_batches) {
+  Stream& stream = executor_->stream(Lane::compute);
+  const Precision precision = precision_of(options_.plan);
+  std::vector<std::string> chosen;
+  for (const MicroBatch& micro : micro_batches) {
+    for (const auto& unit : model_.units) {
+      const std::string one = unit->chosen_kernels(shape_of(micro, model_.sample),
+                                                   micro.mask.defined(), precision, stream);
+      const bool known = std::find(chosen.begin(), chosen.end(), one) != chosen.end();
+      if (!one.empty() && !known) chosen.push_back(one);
+    }
+  }
+  return chosen;
 }
 
 }  // namespace sherd

@@ -141,6 +141,13 @@ class Unit {
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is
   /// twice that.
   virtual double forward_flops(const BatchShape& /*shape*/) const { return 0.0; }
+  /// Which of several ways its kernels take for micro-batches of this shape, with padding or
+  /// without, on this stream, for people: "attention by cuDNN 9.14.0". Empty where there is nothing
+  /// to choose.
+  virtual std::string chosen_kernels(const BatchShape& /*shape*/, bool /*padded*/,
+                                     const Precision& /*precision*/, Stream& /*stream*/) const {
+    return "";
+  }
 };
 
 /// An ordered list of units; the first takes the batch's inputs, the last makes the losses.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/cpu_stream.h"
 #include "tests/models/tiny_models.h"
 
 namespace sherd::testing {
@@ -121,6 +122,17 @@ std::int64_t saved_bytes(const std::string& name, std::size_t unit, DType comput
     bytes += saved.size_bytes();
   }
   return bytes;
+}
+
+TEST_CASE("Only blocks have kernels to choose, and say which attention runs") {
+  const Model model = build_model(tiny_model("llama"));
+  CpuStream stream("test");
+  for (const auto& unit : model.units) {
+    const std::string chosen = unit->chosen_kernels({2, 7}, false, Precision{}, stream);
+    const bool block =
+        unit.get() != model.units.front().get() && unit.get() != model.units.back().get();
+    CHECK(chosen == (block ? "attention by tiles through CBLAS" : ""));
+  }
 }
 
 TEST_CASE("Units keep the bytes that docs/models.md says") {

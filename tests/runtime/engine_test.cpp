@@ -96,6 +96,22 @@ TEST_CASE("A step of no labels is skipped and changes nothing") {
   CHECK(engine.applied_steps() == 0);
 }
 
+TEST_CASE("An engine tells what its kernels take, once for all blocks alike") {
+  TrainingCase training = training_case("llama");
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.plan.rounds = 2;
+  options.largest_micro_batch = {2, 7};
+  options.labels_per_step = 28;
+  Engine engine(build_model(training.model), options, solo);
+  HostBatch batch = random_batch(training.model, 2, 7, 3);
+  const std::vector<MicroBatch> micro(2, view_of(batch));
+  engine.step(micro);
+  CHECK(engine.chosen_kernels(micro) ==
+        std::vector<std::string>{"attention by tiles through CBLAS"});
+  CHECK(engine.chosen_kernels({}).empty());
+}
+
 TEST_CASE("More micro-batches than the plan has are refused") {
   TrainingCase training = training_case("mlp");
   SoloCommunicator solo;
