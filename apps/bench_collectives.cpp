@@ -1,68 +1,42 @@
 #include "apps/bench_collectives.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "apps/agreement.h"
 #include "apps/bench_table.h"
+#include "apps/bench_way.h"
+#include "apps/device_choice.h"
 #include "apps/job.h"
 #include "apps/quantity.h"
-#include "core/cpu_stream.h"
-#include "core/rng.h"
-#include "runtime/shard_layout.h"
+#include "collectives/control_exchange.h"
+#include "collectives/gpu.h"
 
 namespace sherd {
 namespace {
 
-/// One way of moving bytes, with buffers of the largest size and random contents.
-class Way {
- public:
-  Way(std::unique_ptr<Communicator> world, std::int64_t numel)
-      : world_(std::move(world)),
-        stream_("bench"),
-        whole_(world_->memory(), numel * size_of(DType::f32)),
-        own_(world_->memory(), numel * size_of(DType::f32)) {
-    auto* values = whole_.tensor(DType::f32, {numel}).as<float>();
-    const RngKey key{1, static_cast<std::uint64_t>(world_->rank())};
-    for (std::int64_t i = 0; i < numel; ++i) {
-      values[i] = uniform(key, static_cast<std::uint64_t>(i));
-    }
-    std::memcpy(own_.data(), whole_.data(), static_cast<std::size_t>(whole_.size_bytes()));
-  }
-
-  /// Milliseconds of one all-gather or reduce-scatter of `numel` elements in all, from a barrier
-  /// on.
-  double time(bool gather, std::int64_t numel) {
-    const std::vector<double> even(static_cast<std::size_t>(world_->size()), 1.0);
-    const std::vector<Shard> shards = cut_by_weights(numel, even, 1);
-    const Tensor whole = whole_.tensor(DType::f32, {numel});
-    const std::int64_t share = shards[static_cast<std::size_t>(world_->rank())].numel;
-    const Tensor own = own_.tensor(DType::f32, {share});
-    world_->barrier(stream_);
-    stream_.synchronize();
-    const auto started = std::chrono::steady_clock::now();
-    if (gather) {
-      world_->all_gather(own, whole, shards, stream_);
-    } else {
-      world_->reduce_scatter(whole, own, shards, stream_);
-    }
-    stream_.synchronize();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started)
-        .count();
-  }
-
- private:
-  std::unique_ptr<Communicator> world_;
-  CpuStream stream_;
-  Buffer whole_;
-  Buffer own_;
+/// What is compared, and with what.
+struct Comparison {
+  std::vector<BenchWay> ways;
+  std::vector<std::int64_t> sizes;
+  DType sent = DType::f32;
+  double limit_gb_per_s = 0.0;
+  std::string limit;  ///< what it is
+  std::string notes;  ///< lines above the table
 };
 
-/// GB/s of a large copy by one core, read and written bytes counted: what moving data costs here.
-double copy_gb_per_s() {
+double slowest(Communicator& world, double ms) {
+  const std::vector<double> all = gather_values(world, ms);
+  return *std::max_element(all.begin(), all.end());
+}
+
+/// GB/s of large copies by a core of each rank, all at once, of the slowest; each byte counted
+/// once.
+double core_copy_gb_per_s(Communicator& world) {
   constexpr std::int64_t kBytes = std::int64_t{64} << 20;
   constexpr int kTimes = 9;
   HostMemory memory;
@@ -70,53 +44,153 @@ double copy_gb_per_s() {
   const Buffer to(memory, kBytes);
   std::memset(from.data(), 1, kBytes);
   std::memset(to.data(), 2, kBytes);
-  std::vector<double> seconds;
+  gather_values(world, 0);
+  std::vector<double> ms;
   for (int i = 0; i < kTimes; ++i) {
     const auto started = std::chrono::steady_clock::now();
     std::memcpy(to.data(), from.data(), kBytes);
-    seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+    ms.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started)
+            .count());
   }
-  return 2.0 * static_cast<double>(kBytes) / median(seconds) / 1e9;
+  return static_cast<double>(kBytes) / slowest(world, median(ms)) / 1e6;
+}
+
+Comparison compare_on_cpus(const BenchCollectivesCommand& command, Communicator& world,
+                           MpiSession& session) {
+  constexpr std::int64_t kSmallest = std::int64_t{64} << 10;
+  constexpr std::int64_t kLargest = std::int64_t{64} << 20;
+  const std::int64_t largest = command.largest_bytes == 0 ? kLargest : command.largest_bytes;
+  MpiOptions plain;
+  plain.shared_window = false;
+  Comparison made;
+  made.sizes = bench_sizes(kSmallest, largest);
+  made.limit_gb_per_s = core_copy_gb_per_s(world);
+  made.limit = "a core of each rank, all at once";
+  made.ways.emplace_back("window", session.world(), largest, DType::f32, DType::f32);
+  made.ways.emplace_back("MPI", session.world(plain), largest, DType::f32, DType::f32);
+  return made;
+}
+
+/// What a communicator that may choose has measured, and what it chose.
+std::string choice_text(const Communicator& automatic, const std::vector<TransportTime>& times) {
+  std::string text = "training takes " + automatic.description() + "\n";
+  if (times.empty()) return text;
+  BenchTable table({"measured by it at the start", "operation", "NCCL ms", "peer ms", "faster"});
+  for (const TransportTime& time : times) {
+    table.add({bytes_text(time.bytes), time.gather ? "all-gather" : "reduce-scatter",
+               fmt::format("{:.3f}", time.nccl_ms), fmt::format("{:.3f}", time.peer_ms),
+               time.peer_ms < time.nccl_ms ? "peer" : "NCCL"});
+  }
+  return text + table.text();
+}
+
+Comparison compare_on_gpus(const BenchCollectivesCommand& command, Device device,
+                           Communicator& world, MpiSession& session) {
+  constexpr std::int64_t kSmallest = std::int64_t{1} << 20;
+  constexpr std::int64_t kLargest = std::int64_t{512} << 20;
+  constexpr std::int64_t kCopyBytes = std::int64_t{256} << 20;
+  const std::int64_t largest = command.largest_bytes == 0 ? kLargest : command.largest_bytes;
+  Comparison made;
+  made.sizes = bench_sizes(kSmallest, largest);
+  made.sent = DType::bf16;
+  GpuOptions options = gpu_options(session);
+  const auto automatic = make_gpu_communicator(world, device, "automatic", options);
+  const std::vector<TransportTime> times = measured_transports(*automatic);
+  made.notes = choice_text(*automatic, times);
+  const auto add = [&](const char* name, GpuTransport transport) {
+    options.transport = transport;
+    made.ways.emplace_back(name, make_gpu_communicator(world, device, name, options), largest,
+                           DType::bf16, DType::f32);
+  };
+  add("NCCL", GpuTransport::nccl);
+  if (times.empty()) return made;
+  add("peer", GpuTransport::peer);
+  made.limit_gb_per_s = peer_copy_gb_per_s(world, device, kCopyBytes);
+  made.limit = "a copy from the next GPU, all at once";
+  return made;
+}
+
+std::vector<std::string> header(const Comparison& compared) {
+  std::vector<std::string> names{fmt::format("{} in all", name_of(compared.sent)), "operation"};
+  for (const BenchWay& way : compared.ways) {
+    names.push_back(way.name() + " ms");
+    names.emplace_back("bus GB/s");
+    if (compared.limit_gb_per_s > 0.0) names.emplace_back("of copy");
+  }
+  return names;
+}
+
+/// Medians of the slowest ranks, the ways in turns.
+std::vector<double> time_ways(Comparison& compared, bool gather, std::int64_t bytes,
+                              int repetitions, Communicator& world) {
+  std::vector<std::vector<double>> ms(compared.ways.size());
+  for (int i = 0; i <= repetitions; ++i) {
+    for (std::size_t w = 0; w < ms.size(); ++w) {
+      const double once = compared.ways[w].time_ms(gather, bytes);
+      if (i > 0) ms[w].push_back(once);  // the first of each size wakes caches and pages
+    }
+  }
+  std::vector<double> medians;
+  for (const auto& one : ms) medians.push_back(slowest(world, median(one)));
+  return medians;
+}
+
+std::vector<std::string> row(const Comparison& compared, bool gather, std::int64_t bytes,
+                             const std::vector<double>& ms, int ranks) {
+  constexpr double kPercent = 100.0;
+  std::vector<std::string> cells{bytes_text(bytes), gather ? "all-gather" : "reduce-scatter"};
+  const double moved = static_cast<double>(bytes) * (ranks - 1) / ranks;
+  for (const double one : ms) {
+    const double rate = moved / one / 1e6;
+    cells.push_back(fmt::format("{:.3f}", one));
+    cells.push_back(fmt::format("{:.2f}", rate));
+    if (compared.limit_gb_per_s > 0.0) {
+      cells.push_back(fmt::format("{:.0f}%", kPercent * rate / compared.limit_gb_per_s));
+    }
+  }
+  return cells;
+}
+
+BenchTable measure(Comparison& compared, int repetitions, Communicator& world) {
+  BenchTable table(header(compared));
+  for (const std::int64_t bytes : compared.sizes) {
+    for (const bool gather : {true, false}) {
+      const auto ms = time_ways(compared, gather, bytes, repetitions, world);
+      table.add(row(compared, gather, bytes, ms, world.size()));
+    }
+  }
+  return table;
 }
 
 }  // namespace
 
+std::vector<std::int64_t> bench_sizes(std::int64_t smallest, std::int64_t largest) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = smallest; bytes < largest; bytes *= 4) sizes.push_back(bytes);
+  sizes.push_back(largest);
+  return sizes;
+}
+
 ExitCode bench_collectives_command(const BenchCollectivesCommand& command, MpiSession& session) {
-  const std::int64_t largest = command.largest_bytes / size_of(DType::f32);
-  MpiOptions plain_options;
-  plain_options.shared_window = false;
-  Way window(session.world(), largest);
-  Way plain(session.world(plain_options), largest);
-  BenchTable table({"f32 in all", "operation", "window ms", "bus GB/s", "MPI ms", "MPI / window"});
-  run_or_end_job(session, [&] {
-    for (std::int64_t bytes = std::int64_t{1} << 16; bytes <= command.largest_bytes; bytes *= 4) {
-      for (const bool gather : {true, false}) {
-        std::vector<double> window_ms;
-        std::vector<double> plain_ms;
-        for (int i = 0; i <= command.repetitions; ++i) {
-          const double w = window.time(gather, bytes / size_of(DType::f32));
-          const double p = plain.time(gather, bytes / size_of(DType::f32));
-          if (i == 0) continue;  // the first of each size wakes caches and pages
-          window_ms.push_back(w);
-          plain_ms.push_back(p);
-        }
-        const double w = median(window_ms);
-        const double p = median(plain_ms);
-        const double moved = static_cast<double>(bytes) * (session.size() - 1) / session.size();
-        table.add({bytes_text(bytes), gather ? "all-gather" : "reduce-scatter",
-                   fmt::format("{:.3f}", w), fmt::format("{:.2f}", moved / w / 1e6),
-                   fmt::format("{:.3f}", p), fmt::format("{:.1f}", p / w)});
-      }
-    }
-    return 0;
-  });
+  const std::unique_ptr<Communicator> world = session.world();
+  const Device device =
+      on_all_ranks(*world, [&] { return choose_device(command.device, session, *world); });
+  Comparison compared = device.is_cpu() ? compare_on_cpus(command, *world, session)
+                                        : compare_on_gpus(command, device, *world, session);
+  const BenchTable table =
+      run_or_end_job(session, [&] { return measure(compared, command.repetitions, *world); });
   if (session.rank() != 0) return ExitCode::ok;
-  std::fputs(
-      fmt::format("{} ranks, medians of {}; one core copies {:.1f} GB/s (read + written)\n{}",
-                  session.size(), command.repetitions, copy_gb_per_s(), table.text())
-          .c_str(),
-      stdout);
+  std::string text = compared.notes;
+  text += fmt::format(
+      "{} on {}, medians of {} of the slowest rank; bus GB/s: bytes in all x (ranks - 1) / ranks / "
+      "time\n",
+      counted(session.size(), "rank"), device.is_cpu() ? "CPUs" : "GPUs", command.repetitions);
+  if (compared.limit_gb_per_s > 0.0) {
+    text += fmt::format("copy: {:.1f} GB/s, {}, measured in this run\n", compared.limit_gb_per_s,
+                        compared.limit);
+  }
+  std::fputs((text + table.text()).c_str(), stdout);
   return ExitCode::ok;
 }
 

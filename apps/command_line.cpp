@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "apps/bench_collectives.h"
@@ -15,6 +16,7 @@
 #include "apps/doctor.h"
 #include "apps/generate.h"
 #include "apps/plan.h"
+#include "apps/quantity.h"
 #include "apps/terminal.h"
 #include "apps/train.h"
 #include "apps/version.h"
@@ -155,15 +157,42 @@ void add_bench_step(CLI::App& app, Arguments& all, Command& command) {
   });
 }
 
-void add_bench_rates(CLI::App& app, Arguments& all, Command& command) {
-  BenchRatesCommand& bench = all.bench_rates;
+constexpr int kMostRepetitions = 1 << 20;
+constexpr int kMostThreads = 1 << 12;
+
+void add_device(CLI::App& app, DeviceChoice& device) {
   app.add_option_function<std::string>(
          "--device",
-         [&](const std::string& device) {
-           bench.device = device == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
+         [&device](const std::string& name) {
+           device = name == "auto"  ? DeviceChoice::automatic
+                    : name == "cpu" ? DeviceChoice::cpu
+                                    : DeviceChoice::cuda;
          },
-         "what to measure; else GPUs where every rank has one")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+         "auto, the default: GPUs where there are")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+}
+
+void add_bench_collectives(CLI::App& app, Arguments& all, Command& command) {
+  BenchCollectivesCommand& bench = all.bench_collectives;
+  add_device(app, bench.device);
+  app.add_option("--repetitions", bench.repetitions, "of each size")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostRepetitions));
+  app.add_option_function<std::string>(
+         "--largest", [&](const std::string& size) { bench.largest_bytes = parse_bytes(size); },
+         "the largest tensor; 64 MiB on CPUs, 512 MiB on GPUs")
+      ->type_name("SIZE");
+  app.callback([&] {
+    command.as_a_rank = [bench = all.bench_collectives](MpiSession& session) {
+      return bench_collectives_command(bench, session);
+    };
+  });
+}
+
+void add_bench_rates(CLI::App& app, Arguments& all, Command& command) {
+  BenchRatesCommand& bench = all.bench_rates;
+  add_device(app, bench.device);
   app.add_option("--write", bench.write, "the file for `sherd plan --fit --rates`")
       ->type_name("RATES.json");
   app.callback([&] {
@@ -173,27 +202,31 @@ void add_bench_rates(CLI::App& app, Arguments& all, Command& command) {
   });
 }
 
+void add_bench_kernels(CLI::App& app, Arguments& all, Command& command) {
+  BenchKernelsCommand& bench = all.bench_kernels;
+  add_device(app, bench.device);
+  app.add_option("--threads", bench.threads, "of CPUs; 0: all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostThreads));
+  app.add_option("--repetitions", bench.repetitions, "of each kernel")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostRepetitions));
+  app.callback([&] {
+    command.alone = [bench = all.bench_kernels] { return bench_kernels_command(bench); };
+  });
+}
+
 void add_bench(CLI::App& app, Arguments& all, Command& command) {
   app.require_subcommand(1);
   add_bench_step(*app.add_subcommand("step", "steps of a run, against variants of it"), all,
                  command);
-  CLI::App* collectives =
-      app.add_subcommand("collectives", "gathers and reductions beside the MPI library's own");
-  collectives->add_option("--repetitions", all.bench_collectives.repetitions, "of each size")
-      ->capture_default_str();
-  collectives->callback([&] {
-    command.as_a_rank = [bench = all.bench_collectives](MpiSession& session) {
-      return bench_collectives_command(bench, session);
-    };
-  });
+  add_bench_collectives(
+      *app.add_subcommand("collectives", "gathers and reductions, by each way of moving bytes"),
+      all, command);
+  add_bench_kernels(*app.add_subcommand("kernels", "kernels beside what bounds them"), all,
+                    command);
   add_bench_rates(*app.add_subcommand("rates", "what devices and links sustain, for the planner"),
                   all, command);
-  CLI::App* kernels = app.add_subcommand("kernels", "kernels beside what bounds them");
-  kernels->add_option("--threads", all.bench_kernels.threads, "0: all cores")
-      ->capture_default_str();
-  kernels->callback([&] {
-    command.alone = [bench = all.bench_kernels] { return bench_kernels_command(bench); };
-  });
 }
 
 void add_doctor(CLI::App& app, Arguments&, Command& command) {

@@ -4,7 +4,6 @@
 
 #include "apps/agreement.h"
 #include "apps/job.h"
-#include "collectives/gpu.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
 
@@ -29,14 +28,26 @@ Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicato
   return {DeviceKind::cuda, session.local_rank()};
 }
 
-std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
-                                                  MpiSession& session) {
-  if (device.is_cpu()) return nullptr;
+Device first_device(DeviceChoice wanted) {
+  if (wanted == DeviceChoice::cpu) return {};
+  const bool any = cuda_device_count() > 0;
+  require(any || wanted == DeviceChoice::automatic,
+          "device cuda was asked for, but there is no GPU: {}", cuda_absence());
+  return any ? Device{DeviceKind::cuda, 0} : Device{};
+}
+
+GpuOptions gpu_options(MpiSession& session) {
   GpuOptions options;
   options.nccl.last_resort = [&session](const std::string& reason) {
     end_job(CommunicationError(reason), session);
   };
-  return make_gpu_communicator(world, device, "train", options);
+  return options;
+}
+
+std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
+                                                  MpiSession& session) {
+  if (device.is_cpu()) return nullptr;
+  return make_gpu_communicator(world, device, "train", gpu_options(session));
 }
 
 }  // namespace sherd

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "collectives/communicator.h"
+#include "collectives/gpu.h"
 #include "collectives/mpi.h"
 #include "runtime/config/run_config.h"
 
@@ -12,6 +13,13 @@ namespace sherd {
 /// its own, else CPUs on all. Throws ArgumentError when `cuda` asks for GPUs that are not there:
 /// two ranks on one GPU are refused.
 Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world);
+
+/// The same for a process that is no rank: the first GPU, or CPUs.
+Device first_device(DeviceChoice wanted);
+
+/// For communicators between GPUs of the ranks of `session`: what ends the job when nothing else
+/// does.
+GpuOptions gpu_options(MpiSession& session);
 
 /// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where
 /// `world` itself serves.

@@ -7,16 +7,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "apps/agreement.h"
+#include "apps/core_list.h"
+#include "apps/doctor_gpus.h"
 #include "apps/job.h"
 #include "apps/quantity.h"
 #include "apps/thread_count.h"
 #include "apps/version.h"
+#include "collectives/nccl.h"
 #include "core/cuda_backend.h"
+#include "kernels/attention.h"
 
 namespace sherd {
 namespace {
@@ -70,8 +75,23 @@ void find_blas(Findings& findings) {
   findings.add("OpenBLAS", fmt::format("kept to {} kernels by OPENBLAS_CORETYPE", core));
 }
 
+void find_links(Findings& findings, int gpus) {
+  std::vector<std::vector<bool>> reads(static_cast<std::size_t>(gpus));
+  for (int i = 0; i < gpus; ++i) {
+    for (int j = 0; j < gpus; ++j) {
+      reads[static_cast<std::size_t>(i)].push_back(i != j && cuda_can_access_peer(i, j));
+    }
+  }
+  std::istringstream lines(peer_table(reads));
+  const char* what = "links";
+  for (std::string line; std::getline(lines, line); what = "") findings.add(what, line);
+}
+
 void find_gpus(Findings& findings) {
   findings.add("CUDA", cuda_versions());
+  const std::string nccl = nccl_version();
+  findings.add("", nccl == "none" ? "no NCCL in this build" : nccl);
+  findings.add("", cudnn_version());
   const int count = cuda_device_count();
   if (count == 0) {
     findings.add("GPU", "none: " + cuda_absence());
@@ -79,34 +99,51 @@ void find_gpus(Findings& findings) {
   }
   for (int i = 0; i < count; ++i) {
     const CudaDeviceInfo info = cuda_device_info(i);
-    std::string peers;
-    for (int j = 0; j < count; ++j) {
-      if (j != i && cuda_can_access_peer(i, j)) peers += fmt::format(" {}", j);
-    }
-    findings.add("GPU", fmt::format("{} {} (sm_{}), {} of {} free, {}{}", i, info.name,
-                                    info.compute_capability, bytes_text(info.free_bytes),
-                                    bytes_text(info.total_bytes),
+    const std::vector<int> near = cores_near(info.pci_bus_id);
+    findings.add("GPU", fmt::format("{} {} (sm_{}) at {}, {} of {} free, {}{}", i, info.name,
+                                    info.compute_capability, info.pci_bus_id,
+                                    bytes_text(info.free_bytes), bytes_text(info.total_bytes),
                                     counted(info.multiprocessors, "multiprocessor"),
-                                    peers.empty() ? "" : ", reads peers" + peers));
+                                    near.empty() ? "" : ", near cores " + core_list_text(near)));
   }
+  find_links(findings, count);
 }
 
-std::string core_list(const std::vector<int>& cores) {
-  return cores.empty() ? "none" : fmt::format("{}", fmt::join(cores, ","));
+/// The GPU that a rank would train on, and what to do about it.
+struct OwnGpu {
+  std::string text;
+  std::string advice;
+};
+
+OwnGpu own_gpu(const MpiSession& session, const CoreSet& own) {
+  const int count = cuda_device_count();
+  const int index = session.local_rank();
+  if (count == 0) return {};
+  if (index >= count) {
+    return {", no GPU of its own",
+            fmt::format("rank {} has no GPU of its own, so that runs on GPUs are refused: start at "
+                        "most {} on {}",
+                        session.rank(), counted(count, "rank"), own.host)};
+  }
+  const std::string bus_id = cuda_device_info(index).pci_bus_id;
+  return {fmt::format(", GPU {} at {}", index, bus_id),
+          binding_advice(session.rank(), index, own.cores, cores_near(bus_id))};
 }
 
 void find_ranks(Findings& findings, MpiSession& session, Communicator& world) {
   const std::string& host = session.hostnames()[static_cast<std::size_t>(session.rank())];
   const CoreSet own = own_cores(host);
   const ThreadChoice choice = choose_threads(world, host, 0);
-  const std::vector<std::string> lines =
-      gather_texts(world, fmt::format("rank {} on {}, cores {}, {}", session.rank(), host,
-                                      core_list(own.cores), counted(choice.threads, "thread")));
-  const std::vector<std::string> warnings = gather_texts(world, choice.warning);
+  const OwnGpu gpu = own_gpu(session, own);
+  const std::vector<std::string> lines = gather_texts(
+      world, fmt::format("rank {} on {}, cores {}, {}{}", session.rank(), host,
+                         core_list_text(own.cores), counted(choice.threads, "thread"), gpu.text));
   findings.add("ranks", fmt::format("{}, {}", session.size(), world.description()));
   for (const std::string& line : lines) findings.add("", line);
-  for (const std::string& warning : warnings) {
-    if (!warning.empty()) findings.advice.push_back(warning);
+  for (const std::string& advice : {choice.warning, gpu.advice}) {
+    for (const std::string& one : gather_texts(world, advice)) {
+      if (!one.empty()) findings.advice.push_back(one);
+    }
   }
 }
 

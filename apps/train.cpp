@@ -9,6 +9,7 @@
 
 #include "apps/agreement.h"
 #include "apps/device_choice.h"
+#include "apps/device_memory.h"
 #include "apps/job.h"
 #include "apps/model_folder.h"
 #include "apps/pretrained_weights.h"
@@ -112,9 +113,25 @@ void tune(Engine& engine, RunReport* report) {
                           tuning.after_ms));
 }
 
+/// On GPUs, what ran and what memory it took: the first is known after a step, the second when the
+/// libraries have taken theirs.
+void tell_device(Engine& engine, Device device, std::int64_t step,
+                 std::span<const MicroBatch> micro_batches, RunReport& report) {
+  if (device.is_cpu()) return;
+  if (step == 1) {
+    for (const std::string& chosen : engine.chosen_kernels(micro_batches)) {
+      report.say("kernels " + chosen);
+    }
+  }
+  if (step == 2) {
+    report.say("device  " +
+               device_memory_text(cuda_device_info(device.index), engine.measured_peak_bytes()));
+  }
+}
+
 /// Trains until the last step, or until a rank is asked to stop; returns that signal, or 0.
-int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, Communicator& world,
-                RunReport* report) {
+int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, Device device,
+                Communicator& world, RunReport* report) {
   using Clock = std::chrono::steady_clock;
   StepBatches batches(run, data.train(), world.rank(), world.size());
   Validation validation(run, data.validation(), world.rank(), world.size());
@@ -123,13 +140,17 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
     const auto started = Clock::now();
     StepReport done;
     done.step = step;
-    done.result = engine.step(batches.read(step - 1));
+    const std::span<const MicroBatch> micro_batches = batches.read(step - 1);
+    done.result = engine.step(micro_batches);
     done.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - started).count();
     const bool last = step == run.steps;
     const int signal = last ? 0 : stop.agree();
     if (signal == 0 && validation.is_due(step, last))
       done.validation_loss = validation.loss(engine);
-    if (report != nullptr) report->add(done);
+    if (report != nullptr) {
+      report->add(done);
+      tell_device(engine, device, step, micro_batches, *report);
+    }
     if (signal != 0) return signal;
     if (step == 1 && !last && run.tune_products) tune(engine, report);
   }
@@ -172,7 +193,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   Engine engine(std::move(model), options, ranks);
   const int signal = run_or_end_job(session, [&] {
     if (weights) engine.load_parameters(weights->source());
-    const int stopped_by = train_steps(run, data, engine, *world, report.get());
+    const int stopped_by = train_steps(run, data, engine, device, *world, report.get());
     write_model_folder(engine, run.model, run.output + "/model", rank);
     return stopped_by;
   });

@@ -9,8 +9,9 @@
 using namespace sherd::testing;
 
 TEST_CASE("every command has help") {
-  const std::string command = GENERATE("", "train", "plan", "config", "config show",
-                                       "config import", "config schema", "config docs", "generate");
+  const std::string command = GENERATE(
+      "", "train", "plan", "config", "config show", "config import", "config schema", "config docs",
+      "generate", "bench step", "bench collectives", "bench kernels", "doctor");
   INFO(command);
   const CommandResult result = run_sherd(command + " --help");
   CHECK(result.exit_code == 0);
@@ -48,6 +49,10 @@ TEST_CASE("a wrong command line ends with 2 and says how to get help") {
                Case{"plan run.json --ranks 2 --format xml", "see sherd plan --help"},
                Case{"config", "see sherd config --help"},
                Case{"generate folder", "--prompt is required; see sherd generate --help"},
+               Case{"bench", "see sherd bench --help"},
+               Case{"bench kernels --device tpu", "see sherd bench kernels --help"},
+               Case{"bench kernels --repetitions 0", "see sherd bench kernels --help"},
+               Case{"bench collectives --largest lots", "\"lots\" is no size"},
                Case{"plan a.json --ranks 2 --bogus", "--bogus; see sherd plan --help"});
   const CommandResult result = run_sherd(wrong.arguments);
   INFO(result.output);
