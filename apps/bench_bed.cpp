@@ -116,6 +116,7 @@ double BenchBed::time_ms(const std::function<Launch()>& make) {
   const double once = run(launches, turn) / turn;
   const int count = std::clamp(static_cast<int>(kSampleMs / once) + 1, 1, kMostLaunches);
   std::vector<double> ms;
+  ms.reserve(static_cast<std::size_t>(repetitions_));
   for (int i = 0; i < repetitions_; ++i) ms.push_back(run(launches, count) / count);
   operands_.clear();
   return median(ms);

@@ -132,6 +132,7 @@ std::vector<double> time_ways(Comparison& compared, bool gather, std::int64_t by
     }
   }
   std::vector<double> medians;
+  medians.reserve(ms.size());
   for (const auto& one : ms) medians.push_back(slowest(world, median(one)));
   return medians;
 }

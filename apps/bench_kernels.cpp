@@ -330,8 +330,8 @@ void KernelBench::update() {
   UpdateScalars step;
   step.lr = 1e-4;
   const DecaySegment decays{sizes_.updated, 0.1};
-  const std::int64_t states = 2 * size_of(DType::f32);  // two moments
-  const std::int64_t at_rest = size_of(DType::f32);     // values and what makes them masters
+  const std::int64_t states = std::int64_t{2} * size_of(DType::f32);  // two moments
+  const std::int64_t at_rest = size_of(DType::f32);  // values and what makes them masters
   const auto bytes =
       static_cast<double>(sizes_.updated * (size_of(DType::f32) + 2 * states + 2 * at_rest));
   bytes_row("adamw", bytes, [&]() -> Launch {

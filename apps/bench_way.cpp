@@ -59,7 +59,7 @@ BenchWay::BenchWay(std::string name, std::unique_ptr<Communicator> ranks,
 }
 
 std::int64_t BenchWay::place(const Buffer& buffer, std::int64_t bytes, std::int64_t turn) {
-  const std::int64_t stride = aligned(bytes);
+  const std::int64_t stride = std::max(aligned(bytes), kAlignmentBytes);
   const std::int64_t places = std::max<std::int64_t>(1, buffer.size_bytes() / stride);
   return turn % places * stride;
 }
