@@ -40,6 +40,21 @@ std::string traffic_row(const std::string& label, const Traffic& traffic) {
   return text + "\n";
 }
 
+/// "25.0 % of the states, 2 samples in micro-batches of 1, group 0"
+std::string share_of(const RunPlan& plan, int rank) {
+  const int group = plan.options.group_size;
+  const std::int64_t samples = plan.batch.samples_of_rank(rank);
+  const bool cuts = plan.options.stage > 0;
+  std::string text =
+      fmt::format("{:.1f} % of the states, {}",
+                  cuts ? 100 * plan.held[static_cast<std::size_t>(rank % group)] : 100,
+                  samples == 0 ? "no samples" : counted(samples, "sample"));
+  const std::int64_t most = plan.batch.largest_of_rank(rank);
+  if (samples > most) text += fmt::format(" in micro-batches of {}", most);
+  if (cuts && group < plan.world) text += fmt::format(", group {}", rank / group);
+  return text;
+}
+
 }  // namespace
 
 std::string plan_headline(const RunPlan& plan) {
@@ -66,20 +81,15 @@ std::string batch_headline(const RunPlan& plan) {
 }
 
 std::string placement_lines(const RunPlan& plan) {
-  const MicroBatchCut& batch = plan.batch;
   std::string text;
-  bool differ = false;
-  for (int rank = 0; rank < plan.world; ++rank) {
-    const auto position = static_cast<std::size_t>(rank % plan.options.group_size);
-    const std::int64_t samples = batch.samples_of_rank(rank);
-    text += fmt::format("rank {} holds {:.2f} % and has {}", rank, 100 * plan.held[position],
-                        samples == 0 ? "no samples" : counted(samples, "sample"));
-    if (samples > 0) text += fmt::format(" in micro-batches of {}", batch.largest_of_rank(rank));
-    text += "\n";
-    differ = differ || std::abs(plan.held[position] - plan.held[0]) > 0.01;
-    differ = differ || !batch.rank_samples.empty();
+  for (int rank = 0, next = 0; rank < plan.world; rank = next) {
+    const std::string share = share_of(plan, rank);
+    std::vector<int> alike;
+    while (next < plan.world && share_of(plan, next) == share) alike.push_back(next++);
+    if (static_cast<int>(alike.size()) == plan.world) return "";
+    text += fmt::format("{}: {}\n", ranks_text(alike), share);
   }
-  return differ ? text : "";
+  return text;
 }
 
 std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory) {

@@ -9,8 +9,9 @@ namespace sherd {
 
 /// For people: what is planned, a row of bytes by tag for each kind of rank, traffic and hash.
 std::string plan_table(const RunPlan& plan);
-/// A line per rank: what part of the states it holds, and its samples of a step; empty when all
-/// have the same.
+/// Who holds what: a line for neighbouring ranks with the same part of the states (parameters,
+/// gradients and optimizer's, as far as the stage cuts them), samples of a step and group; empty
+/// when all have the same.
 std::string placement_lines(const RunPlan& plan);
 /// A line for neighbouring ranks that have and leave the same.
 std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory);

@@ -94,7 +94,7 @@ TEST_CASE("each rank's memory is planned for, and what is left of it is told") {
   const CommandResult text = run_sherd(run + memory);
   INFO(text.output);
   CHECK(text.exit_code == 0);
-  CHECK(text.says("rank 3 holds 0.00 %"));
+  CHECK(text.says("rank 3: 0.0 % of the states"));
   CHECK(text.says("of 400.0 KiB, "));
   CHECK(text.says("\nfits\n"));
   const auto plan =
@@ -133,7 +133,7 @@ TEST_CASE("a run goes by the memory that is given or found", "[dist]") {
   INFO(trained.output);
   CHECK(trained.exit_code == 0);
   CHECK(trained.says("hash " + plan["hash"].get<std::string>()));
-  CHECK(trained.says("rank 1 holds 0.00 %"));
+  CHECK(trained.says("rank 1: 0.0 % of the states"));
   CHECK(metrics_of(folder).back().contains("val_loss"));
 
   CHECK(run_ranks(2, "train " + run).exit_code == 0);
