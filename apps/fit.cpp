@@ -27,6 +27,8 @@ struct Choice {
   std::int64_t recompute_units = 0;
   int prefetch = 1;
   bool reshard = true;
+
+  bool operator==(const Choice&) const = default;
 };
 
 const char* word_of(PlaceBy by) { return by == PlaceBy::memory ? "\"memory\"" : "\"even\""; }
@@ -99,9 +101,12 @@ class Search {
     sort_fits();
     FitSearch result;
     result.tried = tried_;
-    for (std::size_t i = 0; i < fits_.size() && result.best.size() < kShown; ++i) {
-      result.best.push_back(fits_[i]);
+    std::vector<std::size_t> shown;
+    for (std::size_t i = 0; i < fits_.size() && shown.size() < kShown; ++i) {
+      const auto same = [&](std::size_t other) { return adds_nothing(i, other); };
+      if (std::none_of(shown.begin(), shown.end(), same)) shown.push_back(i);
     }
+    for (const std::size_t i : shown) result.best.push_back(fits_[i]);
     return result;
   }
 
@@ -201,14 +206,24 @@ class Search {
     return true;
   }
 
+  /// Speeds that a model can't tell apart have the same number.
+  std::int64_t speed(std::size_t i) const {
+    constexpr double kSame = 0.005;
+    return std::llround(std::log(fits_[i].tokens_per_s) / kSame);
+  }
+
+  /// Whether a fit differs from a better one in details alone that do not make it faster.
+  bool adds_nothing(std::size_t i, std::size_t better) const {
+    Choice details = choices_[i];
+    details.prefetch = choices_[better].prefetch;
+    details.reshard = choices_[better].reshard;
+    return details == choices_[better];
+  }
+
   /// Fastest first; of those as good as equally fast, the one that takes least.
   void sort_fits() {
-    constexpr double kSame = 0.005;
     std::vector<std::size_t> order(fits_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto speed = [&](std::size_t i) {
-      return std::llround(std::log(fits_[i].tokens_per_s) / kSame);
-    };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       if (speed(a) != speed(b)) return speed(a) > speed(b);
       return fits_[a].headroom_bytes > fits_[b].headroom_bytes;

@@ -2,7 +2,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 
+#include "apps/quantity.h"
 #include "apps/rates.h"
 #include "core/error.h"
 
@@ -59,6 +61,16 @@ TEST_CASE("when nothing fits, the smallest run says how much it lacks") {
   const std::string lacking = smallest_run_that_fits(resolved(), 4, DeviceMemory({1000}, 4));
   CHECK_THAT(lacking, ContainsSubstring("stage 3"));
   CHECK_THAT(lacking, ContainsSubstring("in all"));
+}
+
+TEST_CASE("the model agrees with what two H200 took for a step, and with its arena") {
+  LoadedConfig config = load_run_config(SHERD_BENCHMARKS "/llama_1b5.json");
+  resolve_for_world(config, 2);
+  const Rates rates = rates_for(usual_rates(DeviceChoice::cuda), DType::bf16);
+  const RunPlan plan = plan_run(config.run, 2, {nullptr, &rates});
+  constexpr double kMeasuredSeconds = 0.332;  // benchmarks/results/h200.md
+  CHECK(std::abs(plan.time.seconds - kMeasuredSeconds) < 0.15 * kMeasuredSeconds);
+  CHECK(bytes_text(plan.peak_bytes()) == "37.8 GiB");
 }
 
 TEST_CASE("memory may differ, and then shards and batch go by it") {
