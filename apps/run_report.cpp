@@ -1,6 +1,7 @@
 #include "apps/run_report.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
@@ -14,20 +15,34 @@ namespace {
 
 std::string metrics_path(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
+/// An earlier run's files are replaced, anybody else's are not.
+void require_own_files(const std::string& folder) {
+  for (const char* name : {"config.json", "plan.txt", "model"}) {
+    require(!std::filesystem::exists(fmt::format("{}/{}", folder, name)),
+            "output: {0} holds {1}, which no run has written (there is no metrics.jsonl), and "
+            "which this one would replace; give a folder of its own, such as {0}/run",
+            folder, name);
+  }
+}
+
 }  // namespace
 
-bool make_run_folder(const LoadedConfig& config, const RunPlan& plan, const std::string& nodes) {
+RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
+                          const std::string& nodes) {
   const std::string& folder = config.run.output;
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   require(!failed, "output: cannot make the folder {}: {}", folder, failed.message());
+  RunFolder made{FolderLock(folder), std::filesystem::exists(metrics_path(folder))};
+  if (!made.replaces) require_own_files(folder);
   write_file_atomically(folder + "/config.json", config_json(config));
   write_file_atomically(folder + "/plan.txt", plan_table(plan) + "\n" + nodes);
-  return std::filesystem::exists(metrics_path(folder));
+  return made;
 }
 
-RunReport::RunReport(const RunConfig& run, const std::string& token_noun)
-    : folder_(run.output),
+RunReport::RunReport(const RunConfig& run, const std::string& token_noun, FolderLock lock)
+    : lock_(std::move(lock)),
+      folder_(run.output),
       steps_(run.steps),
       started_(std::chrono::steady_clock::now()),
       metrics_(metrics_path(run.output), JsonLinesFile::Mode::replace),

@@ -7,19 +7,27 @@
 #include "apps/run_plan.h"
 #include "apps/step_report.h"
 #include "runtime/config/load.h"
+#include "runtime/io/folder_lock.h"
 #include "runtime/io/json_lines.h"
 
 namespace sherd {
 
-/// Makes the folder of a run, with config.json and plan.txt. Returns whether an earlier run's
-/// metrics were there.
-bool make_run_folder(const LoadedConfig& config, const RunPlan& plan, const std::string& nodes);
+/// The folder of a run while it is written into.
+struct RunFolder {
+  FolderLock lock;
+  bool replaces = false;  ///< whether an earlier run's metrics were there
+};
+
+/// Makes the folder of a run, with config.json and plan.txt. Throws ArgumentError when it holds
+/// files of these names that no run has written, or another run is writing into it.
+RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
+                          const std::string& nodes);
 
 /// What a run tells while it runs: a line of metrics.jsonl for every step, and progress for people.
 /// Exists on one rank only.
 class RunReport {
  public:
-  RunReport(const RunConfig& run, const std::string& token_noun);
+  RunReport(const RunConfig& run, const std::string& token_noun, FolderLock lock);
 
   /// Lines for people.
   void say(const std::string& lines) { progress_.say(lines); }
@@ -30,6 +38,7 @@ class RunReport {
   void finish(int signal);
 
  private:
+  FolderLock lock_;
   std::string folder_;
   std::int64_t steps_;
   std::int64_t last_step_ = 0;

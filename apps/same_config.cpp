@@ -71,4 +71,16 @@ void require_same_settings(Communicator& world, const Settings& settings) {
   if (!difference.empty()) throw SharedError(ExitCode::usage, difference);
 }
 
+void require_same_data(Communicator& world, const std::string& description) {
+  const std::vector<std::string> ranks = gather_texts(world, description);
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    if (ranks[r] == ranks.front()) continue;
+    throw SharedError(
+        ExitCode::data,
+        fmt::format("ranks read different data: {} on rank {}, and {} on rank 0; each machine "
+                    "needs the same files",
+                    ranks[r], r, ranks.front()));
+  }
+}
+
 }  // namespace sherd

@@ -17,4 +17,8 @@ std::string settings_text(const Settings& settings);
 /// Collective: throws SharedError on all ranks unless all have resolved the same values.
 void require_same_settings(Communicator& world, const Settings& settings);
 
+/// Collective: throws SharedError on all ranks unless all have found the same amount of data;
+/// `description` says how much this one has.
+void require_same_data(Communicator& world, const std::string& description);
+
 }  // namespace sherd

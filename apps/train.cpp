@@ -31,6 +31,8 @@
 namespace sherd {
 namespace {
 
+constexpr std::int64_t kByteVocabulary = 256;
+
 /// Where products' algorithms are kept for later runs; empty where no such place is known.
 std::filesystem::path product_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -69,6 +71,13 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
     notes.push_back(
         fmt::format("{}: no use for {}", weights->folder(), fmt::join(weights->unused(), ", ")));
   }
+  if (weights != nullptr && run.data.format == DataConfig::Format::bytes &&
+      run.model.vocab_size > kByteVocabulary) {
+    notes.push_back(
+        fmt::format("data.format bytes: the text's bytes are tokens 0 to {} of the model's {}, not "
+                    "those of its tokenizer; text in its tokens comes as llmc or nanogpt .bin",
+                    kByteVocabulary - 1, run.model.vocab_size));
+  }
   if (run.checkpoint.every > 0) {
     notes.push_back(
         fmt::format("checkpoint.every {}: this version writes no checkpoints; the model "
@@ -88,13 +97,14 @@ std::unique_ptr<RunReport> start_report(const TrainCommand& command, const Loade
   if (session.rank() != 0) return nullptr;
   std::string nodes;
   const RunPlan plan = plan_run(config.run, session.size(), {&nodes, nullptr});
-  const bool replaces = make_run_folder(config, plan, nodes);
+  RunFolder folder = make_run_folder(config, plan, nodes);
   const bool tokens = config.run.model.model_type != "mlp";
-  auto report = std::make_unique<RunReport>(config.run, tokens ? "tok" : "samples");
+  auto report =
+      std::make_unique<RunReport>(config.run, tokens ? "tok" : "samples", std::move(folder.lock));
   const std::set<std::string> machines(session.hostnames().begin(), session.hostnames().end());
   facts.machines = static_cast<int>(machines.size());
   facts.list_deepspeed = !command.source.deepspeed.empty();
-  facts.notes = start_notes(config.run, weights, thread_warning, replaces);
+  facts.notes = start_notes(config.run, weights, thread_warning, folder.replaces);
   report->say(start_banner(config, plan, facts));
   return report;
 }
@@ -171,6 +181,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   Model model = on_all_ranks(*world, [&] { return build_model(run.model); });
   const TrainingData data =
       on_all_ranks(*world, [&] { return TrainingData(run.data, model.sample, run.seed); });
+  require_same_data(*world, data.description());
   const auto weights = on_all_ranks(*world, [&] { return open_weights(run, model); });
   const ThreadChoice threads =
       choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);

@@ -1,7 +1,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <filesystem>
 #include <fstream>
 
+#include "runtime/io/folder_lock.h"
 #include "tests/apps/command_run.h"
 
 // What is given wrong ends all ranks, within seconds, with one message and the documented code.
@@ -104,6 +106,47 @@ TEST_CASE("ranks with different run files end with the key and both values") {
   INFO(exits.job.output);
   CHECK(exits.codes == std::vector<int>{2, 2});
   CHECK(exits.job.says("seed is 2 (--set seed=2) on rank 1 and 1 (default) on rank 0"));
+}
+
+TEST_CASE("ranks with different data end with both") {
+  const TemporaryFolder folder, other;
+  const std::string run = write_llama_run(folder);
+  folder.write("own.txt", std::string(1000, 'a'));
+  other.write("own.txt", std::string(2000, 'a'));
+  const std::string arguments = "train " + run + " --set data.train=own.txt";
+  const CommandResult result =
+      run_shell(fmt::format("cd {} && {} : -np 1 -wdir {} {} {}", folder.path(),
+                            on_ranks(1, arguments), other.path(), SHERD_COMMAND, arguments));
+  INFO(result.output);
+  CHECK(result.exit_code == 3);
+  CHECK(result.says("ranks read different data: 1 file, 2000 tokens"));
+  CHECK(count(result.output, "error: ") == 1);
+}
+
+TEST_CASE("files in the output folder that no run has written stay as they are") {
+  const TemporaryFolder folder;
+  const std::string run = "train " + write_mlp_run(folder);
+  std::filesystem::create_directory(folder.path("run"));
+  folder.write("run/config.json", "mine");
+  const CommandResult result = run_ranks(2, run);
+  INFO(result.output);
+  CHECK(result.exit_code == 2);
+  CHECK(result.says("holds config.json, which no run has written"));
+  CHECK(folder.read("run/config.json") == "mine");
+  std::filesystem::remove(folder.path("run/config.json"));
+  CHECK(run_ranks(2, run).exit_code == 0);
+  CHECK(run_ranks(2, run).says("replaces what an earlier run left there"));
+}
+
+TEST_CASE("two runs do not write into one folder") {
+  const TemporaryFolder folder;
+  const std::string run = "train " + write_mlp_run(folder);
+  std::filesystem::create_directory(folder.path("run"));
+  const FolderLock other(folder.path("run"));
+  const CommandResult result = run_ranks(2, run);
+  INFO(result.output);
+  CHECK(result.exit_code == 2);
+  CHECK(result.says("another run is writing into " + folder.path("run")));
 }
 
 TEST_CASE("a launcher that MPI does not know of is noticed") {

@@ -102,6 +102,20 @@ TEST_CASE("a tied head is stored once", "[dist]") {
   CHECK(trained.find("model.embed_tokens.weight")->type->name == "BF16");
 }
 
+TEST_CASE("bytes for a model that has a tokenizer are told", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  const CommandResult fresh = run_ranks(1, "train " + run + " --set model.vocab_size=300");
+  REQUIRE(fresh.exit_code == 0);
+  CHECK_FALSE(fresh.says("tokenizer"));
+  const CommandResult again =
+      run_ranks(1, "train " + run + " --set model.vocab_size=300 --set model.path=" +
+                       folder.path("run/model") + " --set output=" + folder.path("again"));
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+  CHECK(again.says("tokens 0 to 255 of the model's 300"));
+}
+
 TEST_CASE("a terminal gets one line that is written over, in colour unless NO_COLOR is set",
           "[dist]") {
   const TemporaryFolder folder;
