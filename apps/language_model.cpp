@@ -30,7 +30,7 @@ std::int64_t weight_bytes(const Model& model) {
 
 Model checked_model(const ModelConfig& config, const std::string& folder) {
   require(config.model_type != "mlp",
-          "{}: a {} makes no text; generate takes a gpt2, llama, qwen2 or qwen3", folder,
+          "{}: {} makes no text; generate takes a gpt2, llama, qwen2 or qwen3", folder,
           config.model_type);
   return build_model(config);
 }

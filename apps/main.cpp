@@ -1,9 +1,11 @@
+#include <cstdio>
 #include <exception>
 
 #include "apps/agreement.h"
 #include "apps/command_line.h"
 #include "apps/job.h"
 #include "apps/terminal.h"
+#include "core/error.h"
 
 namespace {
 
@@ -12,9 +14,17 @@ using sherd::Complaint;
 using sherd::ExitCode;
 using sherd::MpiSession;
 
+/// What was asked for is what is printed: a full disk must not look like success.
+void require_printed() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw sherd::Error(ExitCode::failure, "not all of the output could be written");
+}
+
 ExitCode run_alone(const Command& command) {
   try {
-    return command.alone();
+    const ExitCode code = command.alone();
+    require_printed();
+    return code;
   } catch (const std::exception& error) {
     return sherd::report_error(error);
   }

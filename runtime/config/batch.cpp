@@ -11,6 +11,8 @@
 namespace sherd {
 namespace {
 
+constexpr std::int64_t kMostRounds = 1'000'000'000;  // they are counted in an int
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a - 1) / b + 1; }
 
 std::int64_t product(std::int64_t a, std::int64_t b) {
@@ -184,6 +186,10 @@ BatchConfig complete_batch(const BatchKeys& given, int world, std::span<const do
   batch.train = given.train ? *given.train : product(product(*given.micro, accumulation), world);
   batch.micro = given.micro ? *given.micro : divide_up(batch.train, product(accumulation, world));
   batch.accumulation = cut_micro_batches(batch.train, batch.micro, world, weights).rounds();
+  require(batch.accumulation <= kMostRounds,
+          "a rank has {} micro-batches in a step, more than the {} that are planned at most; "
+          "raise train_micro_batch_size_per_gpu, {}, or make the step smaller",
+          batch.accumulation, kMostRounds, batch.micro);
   return batch;
 }
 

@@ -165,4 +165,11 @@ std::string unknown_key(const Schema& schema, std::string_view section, std::str
   return text + "; `sherd config schema` lists the keys";
 }
 
+std::string no_section(const Schema& schema, std::string_view section, const JsonValue& value) {
+  const std::vector<std::string>& keys = schema.children(section);
+  const std::string text = fmt::format("got {}, expected a section", shown(value));
+  if (keys.size() <= kListedKeys) return text + fmt::format(" with {}", joined(keys));
+  return text + ", {…}; `sherd config schema` lists its keys";
+}
+
 }  // namespace sherd

@@ -21,4 +21,7 @@ bool agrees(const SchemaKey& key, const JsonValue& value);
 /// "unknown key "stagee" in zero_optimization; did you mean "stage"?"
 std::string unknown_key(const Schema& schema, std::string_view section, std::string_view name);
 
+/// "got 3, expected a section with enabled, loss_scale"
+std::string no_section(const Schema& schema, std::string_view section, const JsonValue& value);
+
 }  // namespace sherd

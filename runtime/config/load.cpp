@@ -224,7 +224,9 @@ ModelConfig load_model_config(const std::string& folder, ModelUse use) {
   JsonValue document = json_object();
   JsonValue model = json_object();
   document.place.source = folder;
-  set_member(model, "path", json_of(folder));
+  JsonValue path = json_of(std::string_view(folder));
+  path.place.source = folder;
+  set_member(model, "path", path);
   set_member(document, "model", model);
   settings.add(document, Settings::Source::run);
   return resolve_model(settings, use);

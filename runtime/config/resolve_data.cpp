@@ -12,6 +12,9 @@ namespace sherd {
 namespace {
 
 constexpr std::int64_t kSequenceLength = 1024;
+/// What would pass for text, and is none.
+constexpr std::string_view kUnreadEndings[] = {".jsonl", ".json", ".parquet", ".arrow", ".npz",
+                                               ".gz",    ".zst",  ".xz",      ".zip",   ".tar"};
 constexpr std::int32_t kLlmcMagics[] = {20240520, 20240801};
 
 /// The first file that a pattern names, or "".
@@ -45,6 +48,12 @@ std::string resolve_format(Settings& settings, const std::string& train, bool ml
   if (train.empty()) return settings.text_or(path, mlp ? "csv" : "bytes", "there is no data.train");
   if (train.ends_with(".csv")) return settings.text_or(path, "csv", "data.train ends in .csv");
   if (train.ends_with(".npy")) return settings.text_or(path, "npy", "data.train ends in .npy");
+  for (const std::string_view ending : kUnreadEndings) {
+    if (!train.ends_with(ending)) continue;
+    settings.fail("data.train", fmt::format("{} files are not read; give text, .bin, .csv or .npy, "
+                                            "or data.format \"bytes\" to train on the file as text",
+                                            ending));
+  }
   if (!train.ends_with(".bin")) return settings.text_or(path, "bytes", "data.train's name");
   std::string why;
   const char* format = format_of_bin(train, why);

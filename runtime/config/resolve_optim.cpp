@@ -73,7 +73,9 @@ void read_one_cycle(Settings& settings, ScheduleSpec& spec) {
 void read_adam(Settings& settings, OptimizerSpec& spec) {
   const std::vector<double> betas = settings.numbers("optimizer.params.betas");
   if (betas.size() != 2 || betas[0] >= 1.0 || betas[1] >= 1.0) {
-    settings.fail("optimizer.params.betas", "expected two numbers from 0 to below 1");
+    settings.fail(
+        "optimizer.params.betas",
+        fmt::format("got [{}], expected two numbers from 0 to below 1", fmt::join(betas, ", ")));
   }
   spec.beta1 = betas[0];
   spec.beta2 = betas[1];

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "core/error.h"
 #include "runtime/config/byte_size.h"
@@ -81,8 +82,10 @@ PlaceBy resolve_share(Settings& settings, std::string_view path, std::vector<dou
   if (word == "fill") return PlaceBy::fill;
   if (word == "even") return PlaceBy::weights;
   weights = settings.numbers(path);
-  const bool some = std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; });
-  if (!some) settings.fail(path, "at least one weight must be above 0");
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (sum == 0.0) settings.fail(path, "at least one weight must be above 0");
+  if (!std::isfinite(sum))
+    settings.fail(path, "the sum of the weights is too large; only ratios count");
   return PlaceBy::weights;
 }
 

@@ -87,8 +87,8 @@ void Settings::collect_member(const JsonMember& member, const std::string& path,
   } else if (key != nullptr) {
     store(*key, value, source);
   } else {
-    require(value.kind == Kind::object, "{}: {}: got {}, expected a section with {}",
-            to_string(value.place), path, write_json(value), joined(schema_.children(path)));
+    require(value.kind == Kind::object, "{}: {}: {}", to_string(value.place), path,
+            no_section(schema_, path, value));
     collect(value, path, source);
   }
 }

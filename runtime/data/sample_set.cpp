@@ -7,6 +7,16 @@
 #include "core/error.h"
 
 namespace sherd {
+namespace {
+
+/// The smallest number of four digits that is not below `share`, so that it may be given as it is
+/// printed.
+double rounded_up(double share) {
+  const double scale = std::pow(10.0, 3.0 - std::floor(std::log10(share)));
+  return std::ceil(share * scale) / scale;
+}
+
+}  // namespace
 
 SampleSet::SampleSet(const Dataset& dataset, std::vector<Shard> ranges)
     : dataset_(&dataset), ranges_(std::move(ranges)) {
@@ -39,9 +49,13 @@ SampleSplit split_samples(const Dataset& dataset, double validation_fraction) {
     return static_cast<std::int64_t>(
         std::floor(validation_fraction * static_cast<double>(samples)));
   };
+  require(validation_fraction == 0.0 || dataset.size() > 1,
+          "data.validation_fraction {}: the one sample there is can't be split",
+          validation_fraction);
   require(validation_fraction == 0.0 || share(dataset.size()) > 0,
           "data.validation_fraction {} of {} samples is less than one sample; give at least {:.4g}",
-          validation_fraction, dataset.size(), 1.0 / static_cast<double>(dataset.size()));
+          validation_fraction, dataset.size(),
+          rounded_up(1.0 / static_cast<double>(dataset.size())));
   std::vector<Shard> train;
   std::vector<Shard> validation;
   std::int64_t begin = 0;

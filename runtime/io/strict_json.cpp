@@ -58,7 +58,11 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& what,
           return watcher(depth, event, parsed);
         });
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: {}", what, cut(error.what())));
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+    const std::string message = error.what();
+    const std::size_t id = message.find("] ");
+    throw DataError(
+        fmt::format("{}: {}", what, cut(id == message.npos ? message : message.substr(id + 2))));
   }
 }
 

@@ -35,6 +35,12 @@ TEST_CASE("config import lists keys and ends with 2 when one is refused") {
   CHECK(bad.says("refused"));
 }
 
+TEST_CASE("output that cannot be written is a failure") {
+  const CommandResult full = run_sherd("config schema > /dev/full");
+  CHECK(full.exit_code == 1);
+  CHECK(full.says("not all of the output could be written"));
+}
+
 TEST_CASE("the schema is JSON and the reference is Markdown") {
   const CommandResult schema = run_sherd("config schema");
   CHECK(schema.exit_code == 0);

@@ -238,3 +238,11 @@ TEST_CASE("the note of an uneven batch groups ranks") {
   const std::vector<double> weights = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   CHECK_THAT(uneven_batch_note(cut_micro_batches(780, 1, 12, weights)), ContainsSubstring(", …"));
 }
+
+TEST_CASE("more micro-batches of a rank than can be counted are refused, not cut short") {
+  CHECK_THAT(error_of({{}, 2, 4294967297}, 2),
+             ContainsSubstring("a rank has 4294967297 micro-batches in a step"));
+  CHECK_THAT(error_of({8589934600, 2, {}}, 1),
+             ContainsSubstring("raise train_micro_batch_size_per_gpu, 2"));
+  CHECK(complete_batch({{}, 2, 1000000000}, 2).accumulation == 1000000000);
+}

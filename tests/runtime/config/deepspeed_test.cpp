@@ -301,7 +301,8 @@ TEST_CASE("optimizer parameters that cannot be are errors") {
   const auto error = [](const std::string& members) {
     return error_with("\"optimizer\": {" + members + "}");
   };
-  CHECK_THAT(error(R"("params": {"betas": [0.9]})"), ContainsSubstring("expected two numbers"));
+  CHECK_THAT(error(R"("params": {"betas": [0.9]})"),
+             ContainsSubstring("got [0.9], expected two numbers"));
   CHECK_THAT(error(R"("params": {"betas": [0.9, 1.0]})"), ContainsSubstring("below 1"));
   CHECK_THAT(error(R"("params": {"momentum": 0.9})"),
              ContainsSubstring("AdamW has no such key; SGD has"));

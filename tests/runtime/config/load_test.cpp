@@ -133,6 +133,8 @@ TEST_CASE("placements that are unknown say what there is") {
   CHECK_THAT(error_in(R"("placement": {"batch": "fill"})"), ContainsSubstring("got \"fill\""));
   CHECK_THAT(error_in(R"("placement": {"batch": [0, 0]})"),
              ContainsSubstring("at least one weight"));
+  CHECK_THAT(error_in(R"("placement": {"shards": [1e308, 1e308]})"),
+             ContainsSubstring("the sum of the weights is too large"));
   CHECK_THAT(error_in(R"("placement": {"batch": []})"), ContainsSubstring("at least one weight"));
 }
 
@@ -238,6 +240,17 @@ TEST_CASE("the format is guessed from the name and the first bytes, and says so"
   CHECK(format(folder.write("a.bin", header), llama.c_str()) == Format::llmc);
   CHECK(format(folder.write("b.bin", "tokens of nanoGPT"), llama.c_str()) == Format::nanogpt);
   CHECK(format(folder.path("b*.bin"), llama.c_str()) == Format::nanogpt);
+}
+
+TEST_CASE("what would pass for text by its name is not taken for it unless that is said") {
+  for (const std::string name : {"a.jsonl", "a*.json", "a.parquet", "a.txt.gz"}) {
+    INFO(name);
+    const std::string train = R"("data": {"train": ")" + name + "\"";
+    CHECK_THAT(
+        error_in(train + "}"),
+        ContainsSubstring("data.train: " + name.substr(name.rfind('.')) + " files are not read"));
+    CHECK(load(train + R"(, "format": "bytes"})").run.data.train == name);
+  }
 }
 
 TEST_CASE("data keys reach the run, and what cannot be is an error") {

@@ -291,6 +291,8 @@ TEST_CASE("keys beside the path win over the folder's") {
   CHECK(model.residual_dropout == 0.5f);
   CHECK(model.path == folder.path());
   CHECK(load_model_config(folder.path(), ModelUse::inference).hidden_size == 36);
+  CHECK_THAT(message_of<ArgumentError>([] { load_model_config("gone", ModelUse::training); }),
+             Catch::Matchers::StartsWith("gone: model.path: there is no folder"));
   CHECK_THROWS_AS(load_model_config(folder.path(), ModelUse::training), ArgumentError);
 }
 

@@ -62,6 +62,8 @@ TEST_CASE("a wrong type names what came and what was expected") {
       error_in("{\"bf16\": true}"),
       EndsWith("bf16: got true, expected a section with enabled, check_grad_overflow, "
                "immediate_grad_update, bf16_master_weights_and_grads, bf16_optimizer_states"));
+  CHECK_THAT(error_in("{\"zero_optimization\": 3}"),
+             EndsWith("got 3, expected a section, {…}; `sherd config schema` lists its keys"));
   CHECK_THAT(error_in("{\"output\": 7}"), EndsWith("got 7, expected a string"));
   CHECK_THAT(error_in("{\"optimizer\": {\"params\": {\"betas\": 0.9}}}"),
              EndsWith("got 0.9, expected a list of numbers from 0 to 1"));

@@ -112,6 +112,12 @@ TEST_CASE("a split that holds out nothing, or everything, is refused with what w
   CHECK_THAT(message_of<ArgumentError>([&] { split_samples(data, 0.1); }),
              ContainsSubstring("less than one sample") && ContainsSubstring("at least 0.2"));
   CHECK_NOTHROW(split_samples(data, 0.2));
+  const Numbers three({3});
+  CHECK_THAT(message_of<ArgumentError>([&] { split_samples(three, 0.3333); }),
+             ContainsSubstring("at least 0.3334"));
+  CHECK_NOTHROW(split_samples(three, 0.3334));
+  CHECK_THAT(message_of<ArgumentError>([&] { split_samples(Numbers({1}), 0.5); }),
+             ContainsSubstring("the one sample there is can't be split"));
   CHECK_THROWS_AS(split_samples(data, 1.0), ArgumentError);
   CHECK_THROWS_AS(split_samples(data, -0.1), ArgumentError);
   CHECK_THROWS_AS(split_samples(data, std::nan("")), ArgumentError);
