@@ -117,7 +117,8 @@ constexpr SchemaKey kKeys[] = {
     {.path = "data.format",
      .type = string,
      .meaning = "bytes: UTF-8 text, a token per byte; llmc and nanogpt: .bin; csv and npy: tables",
-     .otherwise = "guessed from data.train: .csv, .npy, .bin by its first bytes, else bytes",
+     .otherwise =
+         "guessed from data.train: .csv, .npy, .bin by its first bytes, bytes for what may be text",
      .choices = "bytes|llmc|nanogpt|csv|npy|synthetic"},
     {.path = "data.sequence_length",
      .type = integer,
