@@ -8,6 +8,13 @@ Shape::Shape(std::initializer_list<std::int64_t> dims) : rank_(static_cast<int>(
   require(rank_ <= kMaxRank, "a shape has at most {} dimensions, got {}", kMaxRank, rank_);
   for (const std::int64_t d : dims) require(d >= 0, "a dimension can't be negative, got {}", d);
   std::copy(dims.begin(), dims.end(), dims_.begin());
+  if (std::count(dims.begin(), dims.end(), 0) > 0) return;
+  std::int64_t numel = 1;
+  for (const std::int64_t d : dims) {
+    require(d <= kMostElements / numel, "a tensor of {} has more elements than 2^48",
+            to_string(*this));
+    numel *= d;
+  }
 }
 
 std::int64_t Shape::numel() const {

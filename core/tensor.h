@@ -11,10 +11,12 @@
 
 namespace sherd {
 
-/// Up to four dimensions, outermost first; held inline so that views never allocate.
+/// Up to four dimensions, outermost first; held inline so that views never allocate. Throws
+/// ArgumentError for more elements than any machine holds, so that sums of bytes can't overflow.
 class Shape {
  public:
   static constexpr int kMaxRank = 4;
+  static constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> dims);
 

@@ -32,6 +32,13 @@ TEST_CASE("a shape has at most four dimensions, none of them negative") {
   CHECK_THROWS_WITH((Shape{2, -1}), ContainsSubstring("-1"));
 }
 
+TEST_CASE("a shape has no more elements than a machine could hold") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  CHECK_THROWS_WITH((Shape{kHuge, kHuge}), ContainsSubstring("more elements than 2^48"));
+  CHECK((Shape{kHuge, 0, kHuge}.numel()) == 0);
+  CHECK((Shape{kHuge, 256}.numel()) == Shape::kMostElements);
+}
+
 TEST_CASE("a default-constructed tensor is not there, an empty one is") {
   CHECK_FALSE(Tensor{}.defined());
   CHECK(Tensor{}.numel() == 0);
