@@ -87,9 +87,9 @@ void CpuStream::drop(const std::exception_ptr& why) {
   if (!failure_) failure_ = why;
 }
 
-void CpuStream::on_failure(std::function<void(const std::exception_ptr&)> react) {
+void CpuStream::on_failure(const std::function<void(const std::exception_ptr&)>& react) {
   const std::lock_guard lock(mutex_);
-  react_ = std::move(react);
+  react_ = react;
 }
 
 double CpuStream::waited_ms() const {

@@ -39,7 +39,7 @@ class CpuStream final : public Stream {
   void wait(const Event& event) override;
   void synchronize() override;
   void drop(const std::exception_ptr& why) override;
-  void on_failure(std::function<void(const std::exception_ptr&)> react) override;
+  void on_failure(const std::function<void(const std::exception_ptr&)>& react) override;
   double waited_ms() const override;
 
   /// Enqueues `task()`. Captures are copied; what they point to must live until it has run.

@@ -43,7 +43,7 @@ class Stream {
   virtual void drop(const std::exception_ptr& /*why*/) {}
   /// What to do at once, on the stream's own thread, when an operation fails; set before the first
   /// is enqueued. Not called for a GPU, where only the host learns of a failure.
-  virtual void on_failure(std::function<void(const std::exception_ptr&)> /*react*/) {}
+  virtual void on_failure(const std::function<void(const std::exception_ptr&)>& /*react*/) {}
   /// Memory that one operation after another may use: part of the plan, given once. CPU operations
   /// need none.
   virtual void set_scratch(void* /*data*/, std::int64_t /*bytes*/) {}
