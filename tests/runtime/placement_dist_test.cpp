@@ -107,8 +107,14 @@ TEST_CASE("Placements by memory change no bit, and take what was planned", "[dis
 }
 
 TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dist]") {
-  const RunConfig run =
-      placed({"placement.shards=memory", "placement.batch=memory", "zero_optimization.stage=3"}, 3);
+  const int ranks = mpi_session().size();
+  RunConfig run = run_config(
+      {"placement.shards=memory", "placement.batch=memory", "zero_optimization.stage=3"}, ranks);
+  std::vector<std::int64_t> memory;
+  for (int rank = 0; rank < ranks; ++rank) memory.push_back(1'500'000 + 700'000 * rank);
+  place_run(run, build_model(run.model), ranks, memory);
+  const MicroBatchCut cut = micro_batches_of(run, ranks);
+  if (ranks > 1) CHECK(cut.largest_of_rank(0) < cut.largest_of_rank(ranks - 1));
   const auto world = make_world();
   const Result together = train(run, *world);
   CHECK(together.measured == together.predicted);
