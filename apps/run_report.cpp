@@ -1,6 +1,10 @@
 #include "apps/run_report.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "apps/plan_text.h"
@@ -25,7 +29,20 @@ void require_own_files(const std::string& folder) {
   }
 }
 
+/// A run that can't write its model at the end should not begin.
+void require_writable(const std::string& folder) {
+  require(access(folder.c_str(), W_OK) == 0, "output: cannot write into the folder {}: {}", folder,
+          std::generic_category().message(errno));
+}
+
 }  // namespace
+
+void require_room(const std::string& folder, std::int64_t needed_bytes) {
+  const std::filesystem::space_info space = std::filesystem::space(folder);
+  require(space.available >= static_cast<std::uintmax_t>(needed_bytes),
+          "output: the trained model takes {} in {}, where {} are free", bytes_text(needed_bytes),
+          folder, bytes_text(static_cast<std::int64_t>(space.available)));
+}
 
 RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
                           const std::string& nodes) {
@@ -33,6 +50,8 @@ RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   require(!failed, "output: cannot make the folder {}: {}", folder, failed.message());
+  require_writable(folder);
+  require_room(folder, plan.parameters * size_of(config.run.compute));
   RunFolder made{FolderLock(folder), std::filesystem::exists(metrics_path(folder))};
   if (!made.replaces) require_own_files(folder);
   write_file_atomically(folder + "/config.json", config_json(config));
@@ -51,6 +70,7 @@ RunReport::RunReport(const RunConfig& run, const std::string& token_noun, Folder
 
 void RunReport::add(const StepReport& step) {
   last_step_ = step.step;
+  if (!step.result.applied) ++skipped_;
   metrics_.append(metrics_line(step));
   progress_.add(step);
 }
@@ -60,7 +80,8 @@ void RunReport::finish(int signal) {
   const std::string end = signal == 0 ? counted(steps_, "step")
                                       : fmt::format("stopped by {} after step {} of {}",
                                                     stop_signal_name(signal), last_step_, steps_);
-  say(fmt::format("{} in {}; the model is in {}/model", end, duration_text(passed.count()),
+  const std::string skips = skipped_ == 0 ? "" : fmt::format(", {} of them skipped,", skipped_);
+  say(fmt::format("{}{} in {}; the model is in {}/model", end, skips, duration_text(passed.count()),
                   folder_));
 }
 

@@ -18,6 +18,9 @@ struct RunFolder {
   bool replaces = false;  ///< whether an earlier run's metrics were there
 };
 
+/// Throws ArgumentError when the file system of `folder` has not so much room left.
+void require_room(const std::string& folder, std::int64_t needed_bytes);
+
 /// Makes the folder of a run, with config.json and plan.txt. Throws ArgumentError when it holds
 /// files of these names that no run has written, or another run is writing into it.
 RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
@@ -42,6 +45,7 @@ class RunReport {
   std::string folder_;
   std::int64_t steps_;
   std::int64_t last_step_ = 0;
+  std::int64_t skipped_ = 0;
   std::chrono::steady_clock::time_point started_;
   JsonLinesFile metrics_;
   Progress progress_;

@@ -176,6 +176,16 @@ TEST_CASE("bad data that comes to light in the middle of a run ends all ranks wi
   CHECK(result.seconds < kSeconds + launch_seconds());
 }
 
+TEST_CASE("the last line of a run counts the steps that were skipped") {
+  const TemporaryFolder folder;
+  const CommandResult result =
+      run_ranks(1, "train " + write_llama_run(folder) +
+                       " --set fp16.enabled=true --set fp16.loss_scale=1e12 --set steps=2");
+  INFO(result.output);
+  CHECK(result.exit_code == 0);
+  CHECK(result.says("2 steps, 2 of them skipped, in "));
+}
+
 TEST_CASE("too many skipped steps end all ranks with 4") {
   const TemporaryFolder folder;
   const std::string run = "train " + write_llama_run(folder) +
