@@ -130,6 +130,8 @@ if wants train; then
       one "demo-$n-bf16-$bf16" train "$n" examples/demo.json --set steps=40 --set bf16.enabled=$bf16 \
         --set tune_products=false
     done
+    one "llama-1.5b-$n-recorded" train "$n" benchmarks/llama_1b5.json --set train_batch_size=$((4 * n)) \
+      --set steps=25 --set record_steps=true
     one "llama-1.5b-$n" train "$n" benchmarks/llama_1b5.json --set train_batch_size=$((4 * n))
     tr '\r' '\n' < "$kLogs/llama-1.5b-$n.log" | grep -aE '^(ranks|tuned|device|kernels| *peak)|step 1/'
   done

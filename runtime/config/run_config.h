@@ -94,7 +94,7 @@ struct RunConfig {
   std::int64_t validation_batches = 0;  ///< 0: all
   std::int64_t log_every = 1;
   DeviceChoice device = DeviceChoice::automatic;
-  bool record_steps = true;   ///< replay steps as CUDA graphs
+  bool record_steps = false;  ///< replay steps as CUDA graphs
   bool tune_products = true;  ///< choose algorithms of matrix products on GPUs by measurement
   int threads = 0;            ///< OpenMP threads per rank; 0: cores over local ranks
 };
