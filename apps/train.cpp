@@ -139,6 +139,16 @@ void tell_device(Engine& engine, Device device, std::int64_t step,
   }
 }
 
+/// Before a model is trusted: where it is measured, and where it is written.
+void check_replicas(Engine& engine) {
+  try {
+    engine.check_replicas();
+  } catch (const Error& error) {  // found on what all ranks have exchanged
+    if (error.code() == ExitCode::communication) throw;
+    throw SharedError(error.code(), error.what());
+  }
+}
+
 /// Trains until the last step, or until a rank is asked to stop; returns that signal, or 0.
 int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, Device device,
                 Communicator& world, RunReport* report) {
@@ -157,6 +167,7 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
     const int signal = last ? 0 : stop.agree();
     if (signal == 0 && validation.is_due(step, last))
       done.validation_loss = validation.loss(engine);
+    if (last || signal != 0 || validation.is_due(step, last)) check_replicas(engine);
     if (report != nullptr) {
       report->add(done);
       tell_device(engine, device, step, micro_batches, *report);

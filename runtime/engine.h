@@ -128,6 +128,10 @@ class Engine {
   /// quick after a step over them.
   std::vector<std::string> chosen_kernels(std::span<const MicroBatch> micro_batches);
 
+  /// Collective: throws Error on all ranks, naming two, when ranks that should hold the same
+  /// parameters do not. Reads them all, so it is for now and then.
+  void check_replicas();
+
   /// Sets every parameter; each rank asks for what it holds.
   void load_parameters(const ParameterSource& source);
   /// Hands every parameter, one after the other, to rank 0's sink; in f32 or the compute dtype.
@@ -151,6 +155,7 @@ class Engine {
   void initialise_parameters();
   StepInput step_input(std::span<const MicroBatch> micro_batches, double loss_scale) const;
   void explain_skip(StepResult& result);
+  std::uint64_t digest_parameters();
   double flops_of(std::span<const MicroBatch> micro_batches) const;
   void count_step(const StepResult& result);
   void fill_from(const ParameterSource& source, int b, Shard own, float* values) const;
