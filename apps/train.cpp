@@ -165,9 +165,9 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
     done.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - started).count();
     const bool last = step == run.steps;
     const int signal = last ? 0 : stop.agree();
-    if (signal == 0 && validation.is_due(step, last))
-      done.validation_loss = validation.loss(engine);
-    if (last || signal != 0 || validation.is_due(step, last)) check_replicas(engine);
+    const bool validates = signal == 0 && validation.is_due(step, last);
+    if (validates) done.validation_loss = validation.loss(engine);
+    if (validates || last || signal != 0) check_replicas(engine);
     if (report != nullptr) {
       report->add(done);
       tell_device(engine, device, step, micro_batches, *report);

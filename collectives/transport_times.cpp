@@ -7,6 +7,7 @@
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/cuda/device_guard.h"
+#include "core/cuda/timing.h"
 #include "core/cuda_backend.h"
 
 namespace sherd {
@@ -19,12 +20,6 @@ constexpr std::int64_t kLargest = std::int64_t{64} << 20;
 constexpr int kWarmUps = 3;
 constexpr int kRepetitions = 7;
 
-CudaEventHandle make_event() {
-  cudaEvent_t event = nullptr;
-  SHERD_CHECK(cudaEventCreate(&event));
-  return CudaEventHandle(event);
-}
-
 /// A stream and tensors of the largest size; what is in them does not matter.
 class Course {
  public:
@@ -33,9 +28,7 @@ class Course {
         whole_(memory, kLargest),
         own_(*plain_, padded(kLargest / ranks) * 2),
         scratch_(*plain_, padded(kLargest / ranks) * ranks),
-        stream_(memory.device(), "start"),
-        before_(make_event()),
-        after_(make_event()) {
+        stream_(memory.device(), "start") {
     stream_.set_scratch(scratch_.data(), scratch_.size_bytes());
     // Sums of what another program left behind could be slow numbers.
     SHERD_CHECK(cudaMemsetAsync(whole_.data(), 0, kLargest, stream_.raw()));
@@ -49,13 +42,10 @@ class Course {
   template <class F>
   double time(F operation) {
     for (int i = 0; i < kWarmUps; ++i) operation();
-    SHERD_CHECK(cudaEventRecord(before_.get(), stream_.raw()));
-    for (int i = 0; i < kRepetitions; ++i) operation();
-    SHERD_CHECK(cudaEventRecord(after_.get(), stream_.raw()));
-    stream_.synchronize();
-    float ms = 0;
-    SHERD_CHECK(cudaEventElapsedTime(&ms, before_.get(), after_.get()));
-    return static_cast<double>(ms) / kRepetitions;
+    const auto repeat = [&] {
+      for (int i = 0; i < kRepetitions; ++i) operation();
+    };
+    return device_ms(stream_, repeat) / kRepetitions;
   }
 
  private:
@@ -67,8 +57,6 @@ class Course {
   Buffer own_;
   Buffer scratch_;
   CudaStream stream_;
-  CudaEventHandle before_;
-  CudaEventHandle after_;
 };
 
 double slowest(Communicator& control, double ms) {
@@ -142,15 +130,8 @@ double peer_copy_gb_per_s(Communicator& control, Device device, std::int64_t byt
   copy(kWarmUps);
   stream.synchronize();
   gather_values(control, 0);  // all start together
-  const CudaEventHandle before = make_event();
-  const CudaEventHandle after = make_event();
-  SHERD_CHECK(cudaEventRecord(before.get(), stream.raw()));
-  copy(kCopies);
-  SHERD_CHECK(cudaEventRecord(after.get(), stream.raw()));
-  stream.synchronize();
-  float ms = 0;
-  SHERD_CHECK(cudaEventElapsedTime(&ms, before.get(), after.get()));
-  return static_cast<double>(bytes) * kCopies / slowest(control, static_cast<double>(ms)) / 1e6;
+  const double ms = device_ms(stream, [&] { copy(kCopies); });
+  return static_cast<double>(bytes) * kCopies / slowest(control, ms) / 1e6;
 }
 
 }  // namespace sherd

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/buffer.h"
+#include "core/cuda/timing.h"
 #include "core/error.h"
 #include "kernels/cublaslt_plans.h"
 #include "kernels/random_fill.h"
@@ -20,24 +21,13 @@ constexpr int kRounds = 2;  ///< each algorithm meets a cooler and a warmer chip
 constexpr float kSustainedMs = 30.0f;
 constexpr int kWarmUp = 3;
 
-CudaEventHandle make_event() {
-  cudaEvent_t event = nullptr;
-  SHERD_CHECK(cudaEventCreate(&event));
-  return CudaEventHandle(event);
-}
-
-/// Milliseconds of the device from one call of `launch` to the end of `count` of them.
+/// Milliseconds of the device for `count` calls of `launch`.
 template <class F>
 float time_ms(int count, CudaStream& stream, F launch) {
-  const CudaEventHandle start = make_event();
-  const CudaEventHandle end = make_event();
-  SHERD_CHECK(cudaEventRecord(start.get(), stream.raw()));
-  for (int i = 0; i < count; ++i) launch();
-  SHERD_CHECK(cudaEventRecord(end.get(), stream.raw()));
-  SHERD_CHECK(cudaEventSynchronize(end.get()));
-  float ms = 0.0f;
-  SHERD_CHECK(cudaEventElapsedTime(&ms, start.get(), end.get()));
-  return ms;
+  const auto repeat = [&] {
+    for (int i = 0; i < count; ++i) launch();
+  };
+  return static_cast<float>(device_ms(stream, repeat));
 }
 
 /// Cuts operands out of lent memory, at addresses that are aligned as the product's are.

@@ -67,7 +67,7 @@ class Executor {
   /// Between steps: what of the arena holds nothing then.
   Tensor step_memory() const;
   /// Steps are recorded again.
-  void forget_recordings() { plan_states_.clear(); }
+  void forget_recordings();
 
   int group_rank() const { return group_rank_; }
   Stream& stream(Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }

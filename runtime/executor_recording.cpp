@@ -48,6 +48,11 @@ void Executor::enqueue_or_replay(const StepInput& input) {
   known->second->replay();
 }
 
+/// Events and labels stay: streams may carry a label until their next operation.
+void Executor::forget_recordings() {
+  for (auto& [plan, state] : plan_states_) state.recordings.clear();
+}
+
 void Executor::delay(const Node& node) {
   const auto words =
       random_words({delays_.seed, static_cast<std::uint64_t>(world_->rank())}, pauses_++);

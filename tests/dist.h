@@ -3,11 +3,15 @@
 #include <memory>
 
 #include "collectives/mpi.h"
+#include "core/device.h"
 
 namespace sherd::test {
 
 /// The MPI session of this test binary; tests/dist_main.cpp sets it before the first case.
 MpiSession& mpi_session();
+
+/// One GPU a rank, for cases that are tagged [gpu].
+inline Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
 
 /// Collective: a new communicator of all ranks that waits for a late rank no longer than a test
 /// may. Make it inside the case, so that an assertion that fails on one rank destroys it there:

@@ -1,24 +1,20 @@
-#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/cuda/device_guard.h"
+#include "core/cuda/report.h"
 #include "core/cuda_backend.h"
 
 namespace sherd {
 namespace {
 
-void report(const char* what, cudaError_t result) noexcept {
-  if (result == cudaSuccess || result == cudaErrorCudartUnloading) return;
-  std::fprintf(stderr, "warning: %s: %s\n", what, cudaGetErrorString(result));
-}
 void destroy_graph(cudaGraph_t graph) noexcept {
-  report("cudaGraphDestroy", cudaGraphDestroy(graph));
+  report_failure("cudaGraphDestroy", cudaGraphDestroy(graph));
 }
 void destroy_executable(cudaGraphExec_t executable) noexcept {
-  report("cudaGraphExecDestroy", cudaGraphExecDestroy(executable));
+  report_failure("cudaGraphExecDestroy", cudaGraphExecDestroy(executable));
 }
 using GraphHandle = Handle<cudaGraph_t, &destroy_graph>;
 using ExecutableHandle = Handle<cudaGraphExec_t, &destroy_executable>;

@@ -2,28 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 #include <utility>
 
 #include "core/cuda/check.h"
 #include "core/cuda/device_guard.h"
+#include "core/cuda/report.h"
+#include "core/cuda/timing.h"
 #include "core/error.h"
 
 namespace sherd {
 namespace {
-
-void report(const char* what, cudaError_t result) noexcept {
-  // While the process ends, the driver may go first: that is not a failure.
-  if (result == cudaSuccess || result == cudaErrorCudartUnloading) return;
-  std::fprintf(stderr, "warning: %s: %s\n", what, cudaGetErrorString(result));
-}
-
-CudaEventHandle make_timing_event() {
-  cudaEvent_t event = nullptr;
-  SHERD_CHECK(cudaEventCreate(&event));
-  return CudaEventHandle(event);
-}
 
 void add_once(StreamWatches& watches, StreamWatch* watch) {
   if (std::find(watches.begin(), watches.end(), watch) == watches.end()) watches.push_back(watch);
@@ -71,11 +60,11 @@ class HostWait {
 }  // namespace
 
 void destroy_cuda_event(cudaEvent_t event) noexcept {
-  report("cudaEventDestroy", cudaEventDestroy(event));
+  report_failure("cudaEventDestroy", cudaEventDestroy(event));
 }
 
 void destroy_cuda_stream(cudaStream_t stream) noexcept {
-  report("cudaStreamDestroy", cudaStreamDestroy(stream));
+  report_failure("cudaStreamDestroy", cudaStreamDestroy(stream));
 }
 
 CudaEvent::CudaEvent(Device device) {
@@ -154,9 +143,7 @@ void CudaStream::synchronize() {
 
 void CudaStream::collect_waits() {
   for (const TimedWait* wait : pending_) {
-    float ms = 0.0f;
-    SHERD_CHECK(cudaEventElapsedTime(&ms, wait->before.get(), wait->after.get()));
-    waited_ms_ += static_cast<double>(ms);
+    waited_ms_ += elapsed_ms(wait->before, wait->after);
   }
   pending_.clear();
   used_ = 0;

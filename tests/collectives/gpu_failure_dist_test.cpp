@@ -24,8 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kShortSeconds = 2.0;
 constexpr std::chrono::seconds kSoon{20};  // far below the long timeout of 100 s
 
-Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
-
 /// Memory, a tensor in it, and the stream of an operation that some rank leaves out.
 struct Lane {
   std::unique_ptr<Memory> memory = make_device_memory(own_gpu());

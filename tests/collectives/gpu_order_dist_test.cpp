@@ -20,8 +20,6 @@
 namespace sherd::test {
 namespace {
 
-Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
-
 std::unique_ptr<Communicator> make_peers(Communicator& control) {
   return make_gpu_communicator(control, own_gpu(), "peers",
                                {.nccl = {.timeout_seconds = 60}, .transport = GpuTransport::peer});

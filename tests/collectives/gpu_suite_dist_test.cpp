@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::int64_t kScratchBytes = std::int64_t{2} << 20;
 
-Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
-
 /// A stream with room for what operations add up.
 class Lane {
  public:

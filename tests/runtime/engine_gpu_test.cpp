@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "collectives/gpu.h"
-#include "collectives/nccl.h"
 #include "collectives/solo.h"
 #include "core/cuda_backend.h"
 #include "models/build.h"
@@ -16,6 +15,7 @@
 
 using namespace sherd;
 using namespace sherd::testing;
+using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 using sherd::test::mpi_session;
 using sherd::test::own_gpu;
@@ -32,8 +32,8 @@ class Gpus {
  private:
   std::unique_ptr<Communicator> control_ = make_world();
   SoloCommunicator alone_;
-  std::unique_ptr<Communicator> all_ = make_nccl_communicator(*control_, own_gpu(), "test");
-  std::unique_ptr<Communicator> one_ = make_nccl_communicator(alone_, own_gpu(), "alone");
+  std::unique_ptr<Communicator> all_ = make_gpu_world(*control_);
+  std::unique_ptr<Communicator> one_ = make_gpu_world(alone_);
 };
 
 void check_same_bits(const Trained& trained, const Trained& reference) {

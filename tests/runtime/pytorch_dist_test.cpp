@@ -67,13 +67,6 @@ EngineOptions options_for(const ModelFixture& fixture, int ranks) {
   return options;
 }
 
-StepResult step(Engine& engine, const HostBatch& batch, const Communicator& world) {
-  std::vector<HostBatch> own = deal(batch, 1, world.rank(), world.size());
-  std::vector<MicroBatch> views;
-  for (HostBatch& micro : own) views.push_back(view_of(micro));
-  return engine.step(views);
-}
-
 void check_training(const std::string& name, int stage, bool exact, Communicator& world) {
   CAPTURE(name, stage, exact);
   const ModelFixture fixture(SHERD_MODEL_FIXTURES, name);
@@ -86,7 +79,7 @@ void check_training(const std::string& name, int stage, bool exact, Communicator
     return std::abs(value - expected) / std::abs(expected);
   };
   for (std::int64_t s = 0; s < fixture.steps(); ++s) {
-    const StepResult result = step(engine, fixture.batch(s), world);
+    const StepResult result = step_over(engine, fixture.batch(s), world);
     const auto i = static_cast<std::size_t>(s);
     CHECK(relative(result.loss, fixture.step_losses()[i]) <= kLossTolerance);
     CHECK(relative(result.gradient_norm, fixture.gradient_norms()[i]) <= kGradientTolerance);

@@ -38,10 +38,7 @@ std::unique_ptr<Engine> make_engine(int stage, int group, DType compute, Communi
 /// Every label of the batch must count: each replica trains on samples of its own.
 void train_a_step(Engine& engine, const Communicator& world) {
   const HostBatch batch = random_batch(tiny_model("llama"), kSamples, kSequence, 1);
-  std::vector<HostBatch> own = deal(batch, 1, world.rank(), world.size());
-  std::vector<MicroBatch> views;
-  for (HostBatch& micro : own) views.push_back(view_of(micro));
-  const StepResult result = engine.step(views);
+  const StepResult result = step_over(engine, batch, world);
   CHECK(result.applied);
   CHECK(result.labels == std::count_if(batch.labels.begin(), batch.labels.end(),
                                        [](std::int32_t l) { return l != kIgnoredLabel; }));

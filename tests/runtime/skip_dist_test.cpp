@@ -80,10 +80,7 @@ struct Run {
 
   StepResult step(std::uint64_t seed, Communicator& world) {
     const HostBatch batch = random_batch(tiny_model("llama"), kSamples, kSequence, seed);
-    std::vector<HostBatch> own = deal(batch, 1, world.rank(), world.size());
-    std::vector<MicroBatch> views;
-    for (HostBatch& micro : own) views.push_back(view_of(micro));
-    return engine->step(views);
+    return step_over(*engine, batch, world);
   }
 
   std::map<std::string, std::vector<float>> parameters() {

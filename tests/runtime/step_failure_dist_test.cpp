@@ -74,10 +74,7 @@ class Trainer {
 
   StepResult step(std::uint64_t seed) {
     const HostBatch batch = random_batch(tiny_model("llama"), kSamples, kSequence, seed);
-    std::vector<HostBatch> own = deal(batch, 1, world_.rank(), world_.size());
-    std::vector<MicroBatch> views;
-    for (HostBatch& micro : own) views.push_back(view_of(micro));
-    return engine_->step(views);
+    return step_over(*engine_, batch, world_);
   }
 
   std::map<std::string, std::vector<float>> parameters() {

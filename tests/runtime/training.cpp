@@ -81,6 +81,11 @@ std::vector<MicroBatch> views_of(std::vector<HostBatch>& batches) {
 
 }  // namespace
 
+StepResult step_over(Engine& engine, const HostBatch& batch, const Communicator& world) {
+  std::vector<HostBatch> own = deal(batch, 1, world.rank(), world.size());
+  return engine.step(views_of(own));
+}
+
 Trained train(const TrainingCase& training, Communicator& world) {
   Engine engine(build_model(training.model), resolved(training, world.size()), world);
   Trained trained;

@@ -46,6 +46,9 @@ MicroBatch view_of(HostBatch& batch);
 std::vector<HostBatch> deal(const HostBatch& batch, std::int64_t micro, int rank, int ranks,
                             const std::vector<double>& weights = {});
 
+/// One step over `batch`, cut into micro-batches of one sample. Collective over `world`.
+StepResult step_over(Engine& engine, const HostBatch& batch, const Communicator& world);
+
 /// The largest difference of two trainings' parameters relative to the largest parameter, per
 /// tensor.
 double distance(const Trained& a, const Trained& b);
