@@ -244,7 +244,7 @@ const std::vector<Footprint>& Executor::footprints(const BatchShape& shape) {
 
 void Executor::view_parameters(const Node& node) {
   parameters_.clear();
-  const std::vector<int> used = layout_.buffers_of(node.unit);
+  const std::vector<int>& used = layout_.buffers_of(node.unit);
   for (const ParameterPlace& place : layout_.places(node.unit)) {
     const auto i = std::find(used.begin(), used.end(), place.buffer) - used.begin();
     const ParameterSlot& slot = buffer(place.buffer).slots[static_cast<std::size_t>(place.slot)];
@@ -323,7 +323,7 @@ void Executor::view_gradients(const Node& node) {
   gradients_.clear();
   accumulate_.clear();
   const bool buckets = uses_buckets(options_);
-  const std::vector<int> used = layout_.buffers_of(node.unit);
+  const std::vector<int>& used = layout_.buffers_of(node.unit);
   for (const ParameterPlace& place : layout_.places(node.unit)) {
     const auto i = std::find(used.begin(), used.end(), place.buffer) - used.begin();
     const int r = node.gradients[static_cast<std::size_t>(i)];

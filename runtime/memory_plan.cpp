@@ -1,6 +1,8 @@
 #include "runtime/memory_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <climits>
 #include <numeric>
 #include <utility>
 
@@ -16,16 +18,6 @@ bool overlap(const Region& a, const Region& b) {
     }
   }
   return false;
-}
-
-std::int64_t lowest_free_offset(const std::vector<Placement>& busy_by_offset, std::int64_t base,
-                                std::int64_t bytes) {
-  std::int64_t offset = base;
-  for (const Placement& busy : busy_by_offset) {
-    if (offset + bytes <= busy.offset) break;
-    offset = std::max(offset, busy.offset + busy.bytes);
-  }
-  return offset;
 }
 
 std::vector<std::size_t> largest_first(std::span<const Region> regions,
@@ -48,50 +40,86 @@ void place_persistent(std::span<const Region> regions, std::span<const std::int6
   }
 }
 
+/// A region that was placed, with what most regions that live at other times are told by.
+struct Placed {
+  std::int64_t offset = 0;
+  std::int64_t end = 0;
+  int first = 0;  ///< position of its life, with all pauses
+  int last = 0;
+  const Region* region = nullptr;
+};
+
+/// Regions by offset, so that looking for a place is one walk that ends at the first that is free.
+class PlacedRegions {
+ public:
+  explicit PlacedRegions(std::int64_t base) : base_(base) {}
+
+  /// Returns where the region went: the lowest offset that is free during its life.
+  std::int64_t place(const Region& region, std::int64_t bytes) {
+    Placed own{base_, 0, INT_MAX, INT_MIN, &region};
+    for (const Interval& interval : region.live) {
+      own.first = std::min(own.first, interval.first);
+      own.last = std::max(own.last, interval.last);
+    }
+    for (const Placed& other : placed_) {
+      if (other.last < own.first || own.last < other.first) continue;
+      if (own.offset >= other.end || !overlap(region, *other.region)) continue;
+      if (own.offset + bytes <= other.offset) break;
+      own.offset = other.end;
+    }
+    own.end = own.offset + bytes;
+    const auto next =
+        std::upper_bound(placed_.begin(), placed_.end(), own.offset,
+                         [](std::int64_t offset, const Placed& p) { return offset < p.offset; });
+    placed_.insert(next, own);
+    return own.offset;
+  }
+
+ private:
+  std::int64_t base_;
+  std::vector<Placed> placed_;
+};
+
 void place_temporaries(std::span<const Region> regions, std::span<const std::int64_t> sizes,
                        MemoryPlan& plan) {
   plan.arena_bytes = plan.persistent_bytes;
-  std::vector<std::size_t> placed;
-  std::vector<Placement> busy;
+  PlacedRegions placed(plan.persistent_bytes);
   for (const std::size_t i : largest_first(regions, sizes)) {
-    busy.clear();
-    for (const std::size_t j : placed) {
-      if (overlap(regions[i], regions[j])) {
-        busy.push_back({plan.placements[j].offset, aligned(sizes[j])});
-      }
-    }
-    std::sort(busy.begin(), busy.end(),
-              [](const Placement& a, const Placement& b) { return a.offset < b.offset; });
     const std::int64_t bytes = aligned(sizes[i]);
-    plan.placements[i] = {lowest_free_offset(busy, plan.persistent_bytes, bytes), sizes[i]};
+    plan.placements[i] = {placed.place(regions[i], bytes), sizes[i]};
     plan.arena_bytes = std::max(plan.arena_bytes, plan.placements[i].offset + bytes);
-    placed.push_back(i);
   }
 }
 
 /// Live bytes per tag at one position.
-using TagBytes = std::vector<std::int64_t>;
+using TagBytes = std::array<std::int64_t, kMemoryTags>;
+
+std::int64_t sum_of(const TagBytes& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
 
 TagBytes fullest_position(std::span<const Region> regions, std::span<const std::int64_t> sizes,
                           int positions) {
-  std::vector<TagBytes> live(static_cast<std::size_t>(std::max(positions, 1)),
-                             TagBytes(kMemoryTags, 0));
+  std::vector<TagBytes> change(static_cast<std::size_t>(std::max(positions, 1)) + 1);
+  const auto add = [&](int position, MemoryTag tag, std::int64_t bytes) {
+    change[static_cast<std::size_t>(position)][static_cast<std::size_t>(tag)] += bytes;
+  };
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const auto tag = static_cast<std::size_t>(regions[i].tag);
-    if (regions[i].persistent) {
-      for (TagBytes& at : live) at[tag] += aligned(sizes[i]);
-      continue;
-    }
-    for (const Interval& interval : regions[i].live) {
-      for (int p = interval.first; p <= interval.last; ++p) {
-        live[static_cast<std::size_t>(p)][tag] += aligned(sizes[i]);
-      }
+    const Region& region = regions[i];
+    if (region.persistent) add(0, region.tag, aligned(sizes[i]));
+    for (const Interval& interval : region.live) {
+      if (region.persistent) break;
+      add(interval.first, region.tag, aligned(sizes[i]));
+      add(interval.last + 1, region.tag, -aligned(sizes[i]));
     }
   }
-  return *std::max_element(live.begin(), live.end(), [](const TagBytes& a, const TagBytes& b) {
-    return std::accumulate(a.begin(), a.end(), std::int64_t{0}) <
-           std::accumulate(b.begin(), b.end(), std::int64_t{0});
-  });
+  TagBytes live{};
+  TagBytes fullest{};
+  for (std::size_t p = 0; p + 1 < change.size(); ++p) {
+    for (std::size_t tag = 0; tag < live.size(); ++tag) live[tag] += change[p][tag];
+    if (p == 0 || sum_of(live) > sum_of(fullest)) fullest = live;
+  }
+  return fullest;
 }
 
 }  // namespace
@@ -122,8 +150,7 @@ MemoryPlan pack(std::span<const Region> regions, std::span<const std::int64_t> s
   place_temporaries(regions, sizes, plan);
   const TagBytes fullest = fullest_position(regions, sizes, positions);
   std::copy(fullest.begin(), fullest.end(), plan.bytes_by_tag);
-  plan.slack_bytes =
-      plan.arena_bytes - std::accumulate(fullest.begin(), fullest.end(), std::int64_t{0});
+  plan.slack_bytes = plan.arena_bytes - sum_of(fullest);
   return plan;
 }
 

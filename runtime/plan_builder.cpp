@@ -63,7 +63,10 @@ class PlanBuilder {
   void emit_check(int b, int region, int after);
   void finish_buffer(int b);
   void emit_boundary();
-  std::int64_t final_use(int b) const;
+  /// The step position of a buffer's last backward use.
+  std::int64_t final_use(int b) const {
+    return total_ - 1 - first_user_[static_cast<std::size_t>(b)];
+  }
 
   const PlanInput& input_;
   Plan plan_;
@@ -76,7 +79,8 @@ class PlanBuilder {
   std::vector<int> compute_node_;                      // per position, its last node
   std::map<std::int64_t, std::vector<int>> guards_;    // position → reductions it waits for
   std::vector<FullBucket> full_;
-  std::vector<bool> reduced_;  // per buffer: a reduction of this step has been planned
+  std::vector<int> first_user_;  // per buffer: the first unit that reads it
+  std::vector<bool> reduced_;    // per buffer: a reduction of this step has been planned
   int backward_passes_ = 0;
 };
 
@@ -112,6 +116,12 @@ PlanBuilder::PlanBuilder(const PlanInput& input, const PlanOptions& options) : i
   total_ = std::int64_t{plan_.options.rounds} * plan_.positions;
   reduced_.assign(input.layout->buffers().size(), false);
   current_.assign(input.layout->buffers().size(), 0);
+  first_user_.assign(input.layout->buffers().size(), 0);
+  for (int unit = plan_.units - 1; unit >= 0; --unit) {
+    for (const int b : input.layout->buffers_of(unit)) {
+      first_user_[static_cast<std::size_t>(b)] = unit;
+    }
+  }
 }
 
 /// Decides where and when buffers are gathered.
@@ -160,26 +170,32 @@ int PlanBuilder::temporary(const std::string& name, MemoryTag tag, std::int64_t 
   return static_cast<int>(plan_.regions.size()) - 1;
 }
 
-/// Adds step positions [first, last] to a region's life, folded into one micro-batch.
-void PlanBuilder::cover(Region& region, std::int64_t first, std::int64_t last) const {
-  const int positions = plan_.positions;
-  std::vector<bool> alive(static_cast<std::size_t>(positions), false);
+/// Adds positions [first, last] of a micro-batch to a region's life.
+void add_interval(Region& region, Interval added) {
+  std::vector<Interval> apart;
   for (const Interval& interval : region.live) {
-    for (int p = interval.first; p <= interval.last; ++p) alive[static_cast<std::size_t>(p)] = true;
-  }
-  const std::int64_t end = std::min(last, first + positions - 1);
-  for (std::int64_t p = first; p <= end; ++p) {
-    alive[static_cast<std::size_t>(p % positions)] = true;
-  }
-  region.live.clear();
-  for (int p = 0; p < positions; ++p) {
-    if (!alive[static_cast<std::size_t>(p)]) continue;
-    if (!region.live.empty() && region.live.back().last == p - 1) {
-      region.live.back().last = p;
+    if (interval.last + 1 < added.first || added.last + 1 < interval.first) {
+      apart.push_back(interval);
     } else {
-      region.live.push_back({p, p});
+      added = {std::min(added.first, interval.first), std::max(added.last, interval.last)};
     }
   }
+  const auto next = std::find_if(apart.begin(), apart.end(),
+                                 [&](const Interval& i) { return i.first > added.last; });
+  apart.insert(next, added);
+  region.live = std::move(apart);
+}
+
+/// Adds step positions [first, last] to a region's life, folded into one micro-batch.
+void PlanBuilder::cover(Region& region, std::int64_t first, std::int64_t last) const {
+  const std::int64_t positions = plan_.positions;
+  if (last < first) return;
+  if (last - first >= positions - 1) return add_interval(region, {0, plan_.positions - 1});
+  const auto from = static_cast<int>(first % positions);
+  const auto to = static_cast<int>(last % positions);
+  if (from <= to) return add_interval(region, {from, to});
+  add_interval(region, {0, to});
+  add_interval(region, {from, plan_.positions - 1});
 }
 
 Node& PlanBuilder::emit(NodeKind kind, Lane lane) {
@@ -326,17 +342,6 @@ void PlanBuilder::emit_releases(std::int64_t position) {
     node.micro = static_cast<int>(position / plan_.positions);
     node.region = stretch.region;
   }
-}
-
-/// The step position of a buffer's last backward use.
-std::int64_t PlanBuilder::final_use(int b) const {
-  for (int unit = 0; unit < plan_.units; ++unit) {
-    const std::vector<int> used = input_.layout->buffers_of(unit);
-    if (std::find(used.begin(), used.end(), b) != used.end()) {
-      return total_ - 1 - unit;
-    }
-  }
-  return total_ - 1;
 }
 
 void PlanBuilder::reduce_after(std::int64_t position) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <unordered_set>
 
@@ -86,6 +87,7 @@ ShardLayout::ShardLayout(std::span<const std::unique_ptr<Unit>> units, const Lay
   for (std::size_t u = 0; u < units.size(); ++u) {
     add_unit(static_cast<int>(u), units[u]->parameters());
   }
+  list_buffers();
   require(options_.counts.empty() || options_.counts.size() == buffers_.size(),
           "shards are counted for {} buffers, the model has {}", options_.counts.size(),
           buffers_.size());
@@ -110,7 +112,8 @@ void ShardLayout::add_unit(int unit, const std::vector<ParameterSpec>& specs) {
 }
 
 void ShardLayout::add_slot(int unit, int index, const ParameterSpec& spec) {
-  auto found = std::find_if(buffers_.begin(), buffers_.end(), [&](const FlatBuffer& b) {
+  const auto own = std::min<std::ptrdiff_t>(2, std::ssize(buffers_));  // trainable and frozen
+  auto found = std::find_if(buffers_.end() - own, buffers_.end(), [&](const FlatBuffer& b) {
     return b.unit == unit && b.trainable == spec.trainable;
   });
   if (found == buffers_.end()) {
@@ -167,17 +170,19 @@ std::vector<Shard> ShardLayout::cut(std::size_t index, std::int64_t numel) const
   return consecutive_shards(counts);
 }
 
-std::vector<int> ShardLayout::buffers_of(int unit) const {
-  std::vector<int> found;
+void ShardLayout::list_buffers() {
+  buffers_of_.resize(places_.size());
   for (std::size_t b = 0; b < buffers_.size(); ++b) {
-    if (buffers_[b].unit == unit) found.push_back(static_cast<int>(b));
+    buffers_of_[static_cast<std::size_t>(buffers_[b].unit)].push_back(static_cast<int>(b));
   }
-  for (const ParameterPlace& place : places(unit)) {
-    if (std::find(found.begin(), found.end(), place.buffer) == found.end()) {
-      found.push_back(place.buffer);
+  for (std::size_t unit = 0; unit < places_.size(); ++unit) {
+    std::vector<int>& found = buffers_of_[unit];
+    for (const ParameterPlace& place : places_[unit]) {
+      if (std::find(found.begin(), found.end(), place.buffer) == found.end()) {
+        found.push_back(place.buffer);
+      }
     }
   }
-  return found;
 }
 
 std::int64_t ShardLayout::parameter_count() const {

@@ -62,7 +62,9 @@ class ShardLayout {
     return places_[static_cast<std::size_t>(unit)];
   }
   /// The buffers a unit reads, own ones first, each once.
-  std::vector<int> buffers_of(int unit) const;
+  const std::vector<int>& buffers_of(int unit) const {
+    return buffers_of_[static_cast<std::size_t>(unit)];
+  }
   /// Parameters without padding, tied ones once.
   std::int64_t parameter_count() const;
   std::int64_t trainable_count() const;
@@ -72,6 +74,7 @@ class ShardLayout {
  private:
   void add_unit(int unit, const std::vector<ParameterSpec>& specs);
   void add_slot(int unit, int index, const ParameterSpec& spec);
+  void list_buffers();
   ParameterPlace find_tied(const ParameterSpec& spec) const;
   void finish(FlatBuffer& buffer) const;
   std::vector<Shard> cut(std::size_t index, std::int64_t numel) const;
@@ -79,6 +82,7 @@ class ShardLayout {
   LayoutOptions options_;
   std::vector<FlatBuffer> buffers_;
   std::vector<std::vector<ParameterPlace>> places_;
+  std::vector<std::vector<int>> buffers_of_;  // per unit
 };
 
 /// Cuts [0, numel) into weights.size() consecutive ranges in proportion to the weights, at

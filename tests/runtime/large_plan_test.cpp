@@ -1,5 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <chrono>
+#include <ctime>
 #include <numeric>
 
 #include "models/build.h"
@@ -22,7 +24,48 @@ ModelConfig llama_70b() {
   return config;
 }
 
+ModelConfig deep_llama(int layers) {
+  ModelConfig config = llama_70b();
+  config.hidden_size = config.head_dim = 8;
+  config.intermediate_size = 8;
+  config.vocab_size = 16;
+  config.num_attention_heads = config.num_key_value_heads = 1;
+  config.num_hidden_layers = layers;
+  return config;
+}
+
+/// Of this process's time, which other programs don't lengthen.
+double seconds_to_plan(int layers, int stage) {
+  constexpr int kRanks = 4;
+  const Model model = build_model(deep_llama(layers));
+  const std::clock_t started = std::clock();
+  LayoutOptions layout_options;
+  layout_options.group_size = kRanks;
+  const ShardLayout layout(model.units, layout_options);
+  PlanOptions options;
+  options.world = kRanks;
+  options.stage = stage;
+  options.rounds = 2;
+  const PlanInput input = plan_input(model, layout, {1, 16}, options);
+  const Plan plan = make_plan(input, options);
+  const MemoryPlan memory = plan_memory(plan, layout, 0);
+  verify(plan, memory);
+  CHECK(memory.arena_bytes > 0);
+  return static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC;
+}
+
 }  // namespace
+
+TEST_CASE("A plan of thousands of layers is made in about a second") {
+  const int stage = GENERATE(0, 3);
+  constexpr int kFew = 1000;
+  const double few = seconds_to_plan(kFew, stage);
+  const double many = seconds_to_plan(4 * kFew, stage);
+  CAPTURE(stage, few, many);
+  // Packing compares each region with those before it, which is 16 times the work; cubic is 64.
+  CHECK(many < 32.0 * few);
+  CHECK(many < 20.0);  // with sanitizers
+}
 
 TEST_CASE("A 70B Llama over 64 ranks is planned and verified in under two seconds") {
   constexpr int kRanks = 64;
