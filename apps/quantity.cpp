@@ -26,10 +26,6 @@ std::string count_text(double count) {
   return fmt::format("{:.{}f}", count, small ? 1 : 0);
 }
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string duration_text(double seconds) {
   constexpr std::int64_t kMinute = 60;
   constexpr std::int64_t kHour = 60 * kMinute;

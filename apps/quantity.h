@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/counted.h"
 #include "runtime/config/byte_size.h"
 
 namespace sherd {
@@ -15,8 +16,6 @@ namespace sherd {
 std::string count_text(double count);
 /// "3m 56s", "2h 05m", "8s".
 std::string duration_text(double seconds);
-/// "1 step", "2 steps".
-std::string counted(std::int64_t count, std::string_view noun);
 /// "rank 3", "ranks 0-2 and 5", of ranks in rising order.
 std::string ranks_text(const std::vector<int>& ranks);
 

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "apps/agreement.h"
+#include "runtime/data/data_fingerprint.h"
 
 namespace sherd {
 namespace {
@@ -71,8 +74,13 @@ void require_same_settings(Communicator& world, const Settings& settings) {
   if (!difference.empty()) throw SharedError(ExitCode::usage, difference);
 }
 
-void require_same_data(Communicator& world, const std::string& description) {
-  const std::vector<std::string> ranks = gather_texts(world, description);
+void require_same_data(Communicator& world, const TrainingData& data) {
+  const auto [train, validation] = on_all_ranks(world, [&] {
+    return std::pair(data_fingerprint(data.train()), data_fingerprint(data.validation()));
+  });
+  const std::vector<std::string> ranks =
+      gather_texts(world, fmt::format("{} (fingerprint {:016x})", data.description(),
+                                      train ^ std::rotl(validation, 1)));
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (ranks[r] == ranks.front()) continue;
     throw SharedError(

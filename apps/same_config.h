@@ -5,6 +5,7 @@
 
 #include "collectives/communicator.h"
 #include "runtime/config/settings.h"
+#include "runtime/data/training_data.h"
 
 namespace sherd {
 
@@ -17,8 +18,8 @@ std::string settings_text(const Settings& settings);
 /// Collective: throws SharedError on all ranks unless all have resolved the same values.
 void require_same_settings(Communicator& world, const Settings& settings);
 
-/// Collective: throws SharedError on all ranks unless all have found the same amount of data;
-/// `description` says how much this one has.
-void require_same_data(Communicator& world, const std::string& description);
+/// Collective: throws SharedError on all ranks, naming one, unless all have found as much data and
+/// read the same from it, as far as data_fingerprint looks.
+void require_same_data(Communicator& world, const TrainingData& data);
 
 }  // namespace sherd

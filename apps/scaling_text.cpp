@@ -99,9 +99,9 @@ std::string stage_line(const Axes& axes, std::span<const LargestModel> models, i
     const double y = axes.y(static_cast<double>(model.parameters));
     points += fmt::format("{:.1f},{:.1f} ", x, y);
     dots += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{} ranks, stage {}: "
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}, stage {}: "
         "{}</title></circle>\n",
-        x, y, color, model.ranks, stage, model_cell(model));
+        x, y, color, counted(model.ranks, "rank"), stage, model_cell(model));
   }
   const double key = kTop + 14 + 16 * stage;
   return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/counted.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
@@ -137,7 +138,8 @@ std::string describe(const ModelConfig& config, const Model& model) {
   const std::size_t layers = config.model_type == "mlp"
                                  ? model.units.size()
                                  : static_cast<std::size_t>(config.num_hidden_layers);
-  return fmt::format("{}, {} layers, {} parameters", config.model_type, layers,
+  return fmt::format("{}, {}, {} parameters", config.model_type,
+                     counted(static_cast<std::int64_t>(layers), "layer"),
                      for_people(count_parameters(model)));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/counted.h"
 #include "core/error.h"
 
 namespace sherd {
@@ -52,7 +53,7 @@ std::string rank_names(std::size_t first, std::size_t last) {
 
 std::string sample_count(std::int64_t samples) {
   if (samples == 0) return "none";
-  return fmt::format("{} sample{}", samples, samples == 1 ? "" : "s");
+  return counted(samples, "sample");
 }
 
 /// Consecutive samples that are cut alike, and which micro-batch of theirs one is.

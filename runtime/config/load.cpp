@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "runtime/config/show.h"
 
@@ -97,15 +99,16 @@ std::string batch_places(const Settings& settings) {
 void check_weights(const Settings& settings, std::string_view path,
                    const std::vector<double>& weights, int world) {
   if (weights.empty() || weights.size() == static_cast<std::size_t>(world)) return;
-  settings.fail(path, fmt::format("has {} weights for {} ranks; expected one per rank",
-                                  weights.size(), world));
+  settings.fail(path, fmt::format("has {} for {}; expected one per rank",
+                                  counted(std::ssize(weights), "weight"), counted(world, "rank")));
 }
 
 void check_memory(const Settings& settings, std::size_t sizes, int world) {
   if (sizes <= 1 || sizes == static_cast<std::size_t>(world)) return;
-  settings.fail("placement.memory",
-                fmt::format("has {} sizes for {} ranks; expected one for all, or one per rank",
-                            sizes, world));
+  settings.fail(
+      "placement.memory",
+      fmt::format("has {} for {}; expected one for all, or one per rank",
+                  counted(static_cast<std::int64_t>(sizes), "size"), counted(world, "rank")));
 }
 
 void check_group(const Settings& settings, int group, int world) {
@@ -115,8 +118,8 @@ void check_group(const Settings& settings, int group, int world) {
     if (world % size == 0) divisors.push_back(size);
   }
   settings.fail("zero_optimization.shard_group_size",
-                fmt::format("groups of {} don't divide {} ranks; expected one of {}", group, world,
-                            fmt::join(divisors, ", ")));
+                fmt::format("groups of {} don't divide {}; expected one of {}", group,
+                            counted(world, "rank"), fmt::join(divisors, ", ")));
 }
 
 /// Records the batch keys that were not given, with what they follow from.
@@ -177,7 +180,7 @@ void resolve_for_world(LoadedConfig& config, int world) {
                                        : places + ": " + error.what());
   }
   record_batch(settings, run.batch,
-               fmt::format("{} over {} ranks", given_batch_keys(settings), world));
+               fmt::format("{} over {}", given_batch_keys(settings), counted(world, "rank")));
   run.placement.most_samples = keys.micro;
   run.placement.fewest_rounds = keys.accumulation.value_or(1);
   add_notes(config);

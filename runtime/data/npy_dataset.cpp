@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "runtime/data/checked_values.h"
 
@@ -60,6 +61,8 @@ void NpyDataset::read(std::int64_t index, const Tensor& inputs, const Tensor& la
   const auto p = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
   const Part& part = parts_[static_cast<std::size_t>(p)];
   const std::int64_t row = index - (p == 0 ? 0 : ends_[static_cast<std::size_t>(p - 1)]);
+  part.features.require_whole();
+  if (part.labels) part.labels->require_whole();
   float* out = inputs.as<float>();
   for (std::int64_t column = 0; column < sample_.features; ++column) {
     out[column] = checked_feature(part.features.value(row, column), [&] {
@@ -70,8 +73,8 @@ void NpyDataset::read(std::int64_t index, const Tensor& inputs, const Tensor& la
 }
 
 std::string NpyDataset::description() const {
-  return fmt::format("{} file{}, {} rows of {} features", parts_.size(),
-                     parts_.size() == 1 ? "" : "s", size(), sample_.features);
+  return fmt::format("{}, {} of {}", counted(std::ssize(parts_), "file"), counted(size(), "row"),
+                     counted(sample_.features, "feature"));
 }
 
 }  // namespace sherd

@@ -21,6 +21,8 @@ class NpyFile {
   /// dimension.
   std::int64_t rows() const { return shape_.front(); }
   std::int64_t row_numel() const { return row_numel_; }
+  /// See MappedFile::require_whole.
+  void require_whole() const { file_.require_whole(); }
   /// Element `column` of a row, as a double.
   double value(std::int64_t row, std::int64_t column) const;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "runtime/data/data_sequences.h"
 
@@ -55,7 +56,8 @@ void SyntheticTokens::read(std::int64_t index, const Tensor& inputs, const Tenso
 }
 
 std::string SyntheticTokens::description() const {
-  return fmt::format("synthetic, {} samples of {} tokens", samples_, sequence_);
+  return fmt::format("synthetic, {} of {}", counted(samples_, "sample"),
+                     counted(sequence_, "token"));
 }
 
 SyntheticFeatures::SyntheticFeatures(std::int64_t samples, const SampleSpec& sample,
@@ -87,7 +89,8 @@ void SyntheticFeatures::read(std::int64_t index, const Tensor& inputs, const Ten
 }
 
 std::string SyntheticFeatures::description() const {
-  return fmt::format("synthetic, {} rows of {} features", samples_, sample_.features);
+  return fmt::format("synthetic, {} of {}", counted(samples_, "row"),
+                     counted(sample_.features, "feature"));
 }
 
 }  // namespace sherd

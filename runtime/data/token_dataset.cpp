@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/label.h"
 
@@ -68,8 +69,8 @@ void TokenDataset::read(std::int64_t index, const Tensor& inputs, const Tensor& 
 }
 
 std::string TokenDataset::description() const {
-  return fmt::format("{} file{}, {} tokens, {} samples of {}", files_.size(),
-                     files_.size() == 1 ? "" : "s", ends_.back(), size(), sequence_);
+  return fmt::format("{}, {}, {} of {}", counted(std::ssize(files_), "file"),
+                     counted(ends_.back(), "token"), counted(size(), "sample"), sequence_);
 }
 
 }  // namespace sherd

@@ -81,6 +81,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out,
   const auto count = static_cast<std::int64_t>(out.size());
   require(first >= 0 && first <= size_ - count, "{}: tokens [{}, {}) were asked for of {}", path(),
           first, first + count, size_);
+  file_.require_whole();
   switch (token_bytes_) {
     case 1:
       return read_as<std::uint8_t>(first, out, vocabulary);

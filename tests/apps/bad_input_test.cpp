@@ -111,16 +111,28 @@ TEST_CASE("ranks with different run files end with the key and both values") {
 TEST_CASE("ranks with different data end with both") {
   const TemporaryFolder folder, other;
   const std::string run = write_llama_run(folder);
-  folder.write("own.txt", std::string(1000, 'a'));
-  other.write("own.txt", std::string(2000, 'a'));
-  const std::string arguments = "train " + run + " --set data.train=own.txt";
-  const CommandResult result =
-      run_shell(fmt::format("cd {} && {} : -np 1 -wdir {} {} {}", folder.path(),
-                            on_ranks(1, arguments), other.path(), SHERD_COMMAND, arguments));
-  INFO(result.output);
-  CHECK(result.exit_code == 3);
-  CHECK(result.says("ranks read different data: 1 file, 2000 tokens"));
-  CHECK(count(result.output, "error: ") == 1);
+  const auto train_on = [&](const std::string& first, const std::string& second) {
+    folder.write("own.txt", first);
+    other.write("own.txt", second);
+    const std::string arguments = "train " + run + " --set data.train=own.txt";
+    return run_shell(fmt::format("cd {} && {} : -np 1 -wdir {} {} {}", folder.path(),
+                                 on_ranks(1, arguments), other.path(), SHERD_COMMAND, arguments));
+  };
+  const CommandResult longer = train_on(std::string(1000, 'a'), std::string(2000, 'a'));
+  INFO(longer.output);
+  CHECK(longer.exit_code == 3);
+  CHECK(longer.says("ranks read different data: 1 file, 2000 tokens"));
+  CHECK(count(longer.output, "error: ") == 1);
+
+  const CommandResult altered = train_on(std::string(1000, 'a'), "b" + std::string(999, 'a'));
+  INFO(altered.output);
+  CHECK(altered.exit_code == 3);
+  CHECK(altered.says("ranks read different data: 1 file, 1000 tokens"));
+  CHECK(altered.says(" on rank 1, and 1 file, 1000 tokens"));
+
+  const CommandResult same = train_on(std::string(1000, 'a'), std::string(1000, 'a'));
+  INFO(same.output);
+  CHECK(same.exit_code == 0);
 }
 
 TEST_CASE("files in the output folder that no run has written stay as they are") {
@@ -164,7 +176,7 @@ TEST_CASE("a launcher that MPI does not know of is noticed") {
 TEST_CASE("bad data that comes to light in the middle of a run ends all ranks with 3") {
   const TemporaryFolder folder;
   const std::string run = write_llama_run(folder);
-  std::string text(1200, 'a');
+  std::string text(50'000, 'a');  // more samples than are looked at when the run starts
   text[600] = 'z';
   folder.write("text.txt", text);
   const CommandResult result = run_ranks(

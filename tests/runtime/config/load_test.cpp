@@ -159,7 +159,7 @@ TEST_CASE("weights and groups must fit the ranks") {
   CHECK_THAT(error_at_world(R"("train_batch_size": 8, "placement": {"shards": [1, 2]})", 3),
              ContainsSubstring("placement.shards: has 2 weights for 3 ranks"));
   CHECK_THAT(error_at_world(R"("train_batch_size": 8, "placement": {"batch": [1, 2]})", 1),
-             ContainsSubstring("placement.batch: has 2 weights for 1 ranks"));
+             ContainsSubstring("placement.batch: has 2 weights for 1 rank;"));
   const std::string group =
       R"("train_batch_size": 8, "zero_optimization": {"shard_group_size": 4})";
   CHECK_NOTHROW(at_world(group, 8));

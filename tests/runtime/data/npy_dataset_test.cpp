@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <filesystem>
 
 #include "core/error.h"
 #include "tests/runtime/data/npy_bytes.h"
@@ -56,6 +57,14 @@ TEST_CASE("several arrays follow each other", "[data]") {
   CHECK(sample_of(data, 2) == Sample{{}, {2.5f}, {2}});
   CHECK_THAT(message_of<DataError>([&] { NpyDataset bad(x, {y[0]}, spec(1, 3)); }),
              ContainsSubstring("2 files of features") && ContainsSubstring("1 of labels"));
+}
+
+TEST_CASE("an array that is cut short while it is read ends in an error", "[data]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("x.npy", array("(2, 2)", {1, 0, 2, 1}));
+  const NpyDataset data({path}, {}, spec(1, 2));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  CHECK_THAT(message_of<DataError>([&] { sample_of(data, 0); }), ContainsSubstring("now has"));
 }
 
 TEST_CASE("arrays that do not fit each other or the model are refused", "[data]") {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -52,6 +53,19 @@ TEST_CASE("what cannot be read is a DataError with path and reason", "[io]") {
   check_posix(::mkfifo(folder.path("pipe").c_str(), 0600), "mkfifo");
   CHECK_THAT(message_of<DataError>([&] { MappedFile file(folder.path("pipe")); }),
              ContainsSubstring("not a regular file"));
+}
+
+TEST_CASE("a file that became shorter is told before its missing bytes are touched", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("f", std::string(100'000, 'x'));
+  MappedFile file(path);
+  const MappedFile moved = std::move(file);
+  CHECK_NOTHROW(moved.require_whole());
+  std::filesystem::resize_file(path, 200'000);
+  CHECK_NOTHROW(moved.require_whole());
+  std::filesystem::resize_file(path, 99'999);
+  CHECK_THAT(message_of<DataError>([&] { moved.require_whole(); }),
+             ContainsSubstring("had 100000 bytes") && ContainsSubstring("now has 99999"));
 }
 
 }  // namespace sherd
