@@ -67,9 +67,12 @@ void add_plan(CLI::App& app, Arguments& all, Command& command) {
   app.add_option("--ranks", plan.ranks, "how many ranks to plan for")
       ->required()
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--device", plan.device, "in place of the run file's device")
+      ->type_name("auto|cpu|cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   app.add_option("--device-memory", plan.device_memory,
-                 "what devices hold: one size, or one per rank between commas; says what to change "
-                 "when the run does not fit")
+                 "what devices hold: one size, or one per rank between commas, or auto: what those "
+                 "here have free; says what to change when the run does not fit")
       ->type_name("SIZE[,SIZE…]");
   app.add_option_function<std::string>(
          "--format", [&](const std::string& format) { plan.json = format == "json"; },
@@ -84,13 +87,14 @@ void add_plan(CLI::App& app, Arguments& all, Command& command) {
                  "file of `sherd bench rates`")
       ->needs(fit)
       ->type_name("RATES");
-  app.add_option("--write", plan.write, "with --fit: write the run file of the fastest")
-      ->needs(fit)
-      ->type_name("RUN.json");
   CLI::Option* scaling =
       app.add_flag("--scaling", plan.scaling,
                    "the largest model of the run's shape, by ranks, memory and stage")
           ->excludes(fit);
+  app.add_option("--write", plan.write,
+                 "with --fit: the run file of the fastest; with --scaling: that of the largest at "
+                 "the run's stage")
+      ->type_name("RUN.json");
   app.add_option("--svg", plan.svg, "with --scaling: draw it")->needs(scaling)->type_name("FILE");
   app.callback([&] { command.alone = [plan = all.plan] { return plan_command(plan); }; });
 }

@@ -2,9 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "apps/proc_memory.h"
 #include "apps/quantity.h"
+#include "core/error.h"
 
 namespace sherd {
+namespace {
+
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+/// What modules of kernels, cuBLASLt and cuDNN take once they have run, and with several ranks what
+/// NCCL's two communicators take too. A run tells what it really was: `device …`, memory.json.
+constexpr std::int64_t kLibraryBytes = kGibibyte + kGibibyte / 2;
+constexpr std::int64_t kCommunicatorBytes = kGibibyte + kGibibyte / 2;
+/// Of a host's memory: for the process itself, its data and buffers of messages.
+constexpr double kHostPart = 0.08;
+
+}  // namespace
 
 std::string device_memory_text(const CudaDeviceInfo& device, std::int64_t planned_bytes) {
   const std::int64_t used = device.total_bytes - device.free_bytes;
@@ -12,6 +28,44 @@ std::string device_memory_text(const CudaDeviceInfo& device, std::int64_t planne
       "{} of {} in use: {} planned; {} beside it: driver, NCCL, cuBLASLt, cuDNN, other programs",
       bytes_text(used), bytes_text(device.total_bytes), bytes_text(planned_bytes),
       bytes_text(used - planned_bytes));
+}
+
+UsableMemory usable_memory(const CudaDeviceInfo& device, int ranks) {
+  UsableMemory usable;
+  usable.free_bytes = device.free_bytes;
+  usable.reserve_bytes = kLibraryBytes + (ranks > 1 ? kCommunicatorBytes : 0);
+  usable.source = fmt::format(
+      "{} of {} free on {} beside the driver's context, less {} for kernels, cuBLASLt, cuDNN{}",
+      bytes_text(device.free_bytes), bytes_text(device.total_bytes), device.name,
+      bytes_text(usable.reserve_bytes), ranks > 1 ? " and NCCL" : "");
+  return usable;
+}
+
+UsableMemory usable_host_memory(std::int64_t available_bytes, int local_ranks) {
+  UsableMemory usable;
+  usable.free_bytes = available_bytes / local_ranks;
+  usable.reserve_bytes =
+      static_cast<std::int64_t>(kHostPart * static_cast<double>(usable.free_bytes));
+  usable.source = fmt::format("{} of this machine shared by {}, less {} for all but the arena",
+                              bytes_text(available_bytes), counted(local_ranks, "rank"),
+                              bytes_text(usable.reserve_bytes));
+  return usable;
+}
+
+UsableMemory usable_memory_here(DeviceKind kind, int ranks) {
+  if (kind == DeviceKind::cpu) {
+    std::ifstream meminfo("/proc/meminfo");
+    return usable_host_memory(available_bytes(meminfo), ranks);
+  }
+  const int gpus = cuda_device_count();
+  require(gpus > 0, "there is no GPU here whose memory could be read: {}; give a size",
+          cuda_absence());
+  UsableMemory least = usable_memory(cuda_device_info(0), ranks);
+  for (int index = 1; index < std::min(gpus, ranks); ++index) {
+    const UsableMemory other = usable_memory(cuda_device_info(index), ranks);
+    if (other.bytes() < least.bytes()) least = other;
+  }
+  return least;
 }
 
 }  // namespace sherd

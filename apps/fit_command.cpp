@@ -7,10 +7,8 @@
 
 #include "apps/quantity.h"
 #include "apps/rates.h"
+#include "apps/run_file.h"
 #include "apps/text_file.h"
-#include "models/build.h"
-#include "runtime/config/show.h"
-#include "runtime/placement.h"
 
 namespace sherd {
 namespace {
@@ -22,26 +20,12 @@ constexpr const char* kOtherNames[] = {
     "zero_optimization.mics_shard_size", "zero_optimization.zero_hpz_partition_size",
     "zero_optimization.stage3_prefetch_bucket_size", "zero_optimization.allgather_bucket_size"};
 
-std::string memory_json(const DeviceMemory& memory, int world) {
-  std::vector<std::string> sizes;
-  for (const std::int64_t bytes : memory.per_rank(memory.is_same_for_all() ? 1 : world)) {
-    sizes.push_back(fmt::format("\"{}\"", bytes));
-  }
-  return fmt::format("[{}]", fmt::join(sizes, ","));
-}
-
 /// The run file again, with what was found.
 std::string fitted_file(const PlanCommand& command, const Fit& fit, const DeviceMemory& memory) {
-  std::vector<std::string> overrides = command.source.overrides;
-  for (const char* name : kOtherNames) overrides.push_back(fmt::format("{}=null", name));
-  overrides.insert(overrides.end(), fit.changes.begin(), fit.changes.end());
-  overrides.push_back("placement.memory=" + memory_json(memory, command.ranks));
-  LoadedConfig config = load_run_config(command.source.path, overrides, command.source.deepspeed);
-  resolve_for_world(config, command.ranks);
-  const std::vector<std::int64_t> sizes = memory.per_rank(command.ranks);
-  place_run(config.run, build_model(config.run.model), command.ranks, sizes);
-  record_placement(config, sizes);
-  return config_json(config);
+  std::vector<std::string> changes;
+  for (const char* name : kOtherNames) changes.push_back(fmt::format("{}=null", name));
+  changes.insert(changes.end(), fit.changes.begin(), fit.changes.end());
+  return changed_run_file(command.source, changes, command.ranks, memory);
 }
 
 std::string fit_table(const FitSearch& search, const DeviceRates& rates) {
@@ -59,7 +43,7 @@ std::string fit_table(const FitSearch& search, const DeviceRates& rates) {
                             fmt::join(search.best.front().changes, "\n  "));
 }
 
-nlohmann::ordered_json fit_json(const FitSearch& search) {
+nlohmann::ordered_json fit_json(const FitSearch& search, const PlanTarget& target) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const Fit& fit : search.best) {
     runs.push_back({{"run", fit.description},
@@ -70,13 +54,15 @@ nlohmann::ordered_json fit_json(const FitSearch& search) {
                     {"headroom_bytes", fit.headroom_bytes},
                     {"changes", fit.changes}});
   }
-  return {{"tried", search.tried}, {"fit", runs}};
+  nlohmann::ordered_json json = target_json(target);
+  json.update({{"tried", search.tried}, {"fit", runs}});
+  return json;
 }
 
 }  // namespace
 
 ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
-                     const DeviceMemory& memory) {
+                     const DeviceMemory& memory, const PlanTarget& target) {
   const RunConfig& run = config.run;
   const DeviceRates rates =
       command.rates.empty() ? usual_rates(run.device) : parse_rates(command.rates, run.device);
@@ -85,8 +71,8 @@ ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
     throw ArgumentError(fmt::format("none of {} plans fits: {}", search.tried,
                                     smallest_run_that_fits(run, command.ranks, memory)));
   }
-  const std::string text =
-      command.json ? fit_json(search).dump(2) + "\n" : fit_table(search, rates);
+  const std::string text = command.json ? fit_json(search, target).dump(2) + "\n"
+                                        : target_lines(target) + fit_table(search, rates);
   std::fputs(text.c_str(), stdout);
   if (command.write.empty()) return ExitCode::ok;
   write_text_file(command.write, fitted_file(command, search.best.front(), memory));

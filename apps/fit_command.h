@@ -2,6 +2,7 @@
 
 #include "apps/fit.h"
 #include "apps/plan.h"
+#include "apps/plan_target.h"
 
 namespace sherd {
 
@@ -9,6 +10,6 @@ namespace sherd {
 /// where that is asked for. Throws ArgumentError, with the smallest change that would help, when
 /// none fits.
 ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
-                     const DeviceMemory& memory);
+                     const DeviceMemory& memory, const PlanTarget& target);
 
 }  // namespace sherd

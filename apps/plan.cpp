@@ -8,9 +8,11 @@
 
 #include "apps/fit_command.h"
 #include "apps/plan_advice.h"
+#include "apps/plan_target.h"
 #include "apps/plan_text.h"
 #include "apps/quantity.h"
 #include "apps/scaling_command.h"
+#include "core/cuda_backend.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
 #include "runtime/placement.h"
@@ -22,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 /// A run that was planned, and what is known of the devices it is for.
 struct Planned {
+  PlanTarget target;
   RunPlan plan;
   std::string nodes;
   std::optional<DeviceMemory> memory;
@@ -76,10 +79,14 @@ void print_json(const Planned& planned) {
   const RunPlan& plan = planned.plan;
   Json ranks = Json::array();
   for (int rank = 0; rank < plan.world; ++rank) ranks.push_back(rank_json(rank, planned));
-  Json document = {
-      {"model", plan.model}, {"parameters", plan.parameters},  {"stage", plan.options.stage},
-      {"ranks", ranks},      {"traffic", total_traffic(plan)}, {"node_count", plan.node_count},
-      {"hash", plan.hash}};
+  Json document = target_json(planned.target);
+  document.update({{"model", plan.model},
+                   {"parameters", plan.parameters},
+                   {"stage", plan.options.stage},
+                   {"ranks", ranks},
+                   {"traffic", total_traffic(plan)},
+                   {"node_count", plan.node_count},
+                   {"hash", plan.hash}});
   const std::optional<Verdict>& verdict = planned.verdict;
   if (!planned.nodes.empty()) document["nodes"] = planned.nodes;
   if (verdict) document["fits"] = verdict->fits;
@@ -89,7 +96,7 @@ void print_json(const Planned& planned) {
 
 void print_text(const Planned& planned) {
   const std::optional<Verdict>& verdict = planned.verdict;
-  std::string text = plan_table(planned.plan);
+  std::string text = target_lines(planned.target) + plan_table(planned.plan);
   if (planned.memory) text.append("\n").append(headroom_lines(planned.plan, *planned.memory));
   if (!planned.nodes.empty()) text += "\n" + planned.nodes;
   if (verdict && verdict->fits) text += "fits\n";
@@ -113,19 +120,37 @@ std::optional<DeviceMemory> memory_of(const PlanCommand& command, const RunConfi
   return DeviceMemory(run.placement.memory, command.ranks);
 }
 
+/// Settles which device is planned for, here and in the run, and what is left open of its memory.
+PlanTarget settle_target(PlanCommand& command, RunConfig& run) {
+  const bool open = run.device == DeviceChoice::automatic;
+  PlanTarget target = find_target(run.device, command.ranks, open ? cuda_device_count() : 0);
+  run.device = target.device;
+  if (command.device_memory != kMemoryHere) return target;
+  const bool on_gpus = target.device == DeviceChoice::cuda;
+  target.memory = usable_memory_here(on_gpus ? DeviceKind::cuda : DeviceKind::cpu, command.ranks);
+  command.device_memory = std::to_string(target.memory->bytes());
+  return target;
+}
+
 }  // namespace
 
-ExitCode plan_command(const PlanCommand& command) {
+ExitCode plan_command(PlanCommand command) {
+  require(command.write.empty() || command.fit || command.scaling,
+          "--write needs --fit or --scaling: which run to write");
+  if (!command.device.empty()) {
+    command.source.overrides.push_back(fmt::format("device=\"{}\"", command.device));
+  }
   const RunSource& source = command.source;
   LoadedConfig config = load_run_config(source.path, source.overrides, source.deepspeed);
   resolve_for_world(config, command.ranks);
   RunConfig& run = config.run;
-  if (command.scaling) return scaling_command(command, run);
   Planned planned;
+  planned.target = settle_target(command, run);
+  if (command.scaling) return scaling_command(command, run, planned.target);
   planned.memory = memory_of(command, run);
   require(planned.memory || !command.fit,
           "--fit needs to know what ranks may take: --device-memory, or placement.memory");
-  if (command.fit) return fit_command(command, config, *planned.memory);
+  if (command.fit) return fit_command(command, config, *planned.memory, planned.target);
   if (planned.memory) {
     const std::vector<std::int64_t> memory = planned.memory->per_rank(command.ranks);
     place_run(run, build_model(run.model), command.ranks, memory);

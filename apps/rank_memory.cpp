@@ -1,13 +1,13 @@
 #include "apps/rank_memory.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "apps/agreement.h"
+#include "apps/device_memory.h"
 #include "apps/plan_advice.h"
-#include "apps/quantity.h"
+#include "apps/proc_memory.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
 #include "runtime/placement.h"
@@ -15,23 +15,17 @@
 namespace sherd {
 namespace {
 
-/// Libraries and communicators take memory beside the arena after what is free has been read.
-constexpr double kPartOfFree = 0.92;
-
-std::int64_t own_free_bytes(Device device, const MpiSession& session) {
-  std::int64_t bytes = 0;
-  if (device.is_cpu()) {
-    std::ifstream meminfo("/proc/meminfo");
-    bytes = available_bytes(meminfo) / session.local_size();
-  } else {
-    bytes = cuda_device_info(device.index).free_bytes;
+std::int64_t own_usable_bytes(Device device, const MpiSession& session) {
+  if (!device.is_cpu()) {
+    return usable_memory(cuda_device_info(device.index), session.size()).bytes();
   }
-  return static_cast<std::int64_t>(kPartOfFree * static_cast<double>(bytes));
+  std::ifstream meminfo("/proc/meminfo");
+  return usable_host_memory(available_bytes(meminfo), session.local_size()).bytes();
 }
 
-std::vector<std::int64_t> free_on_ranks(Device device, const MpiSession& session,
-                                        Communicator& world) {
-  const std::int64_t own = on_all_ranks(world, [&] { return own_free_bytes(device, session); });
+std::vector<std::int64_t> usable_on_ranks(Device device, const MpiSession& session,
+                                          Communicator& world) {
+  const std::int64_t own = on_all_ranks(world, [&] { return own_usable_bytes(device, session); });
   std::vector<std::int64_t> bytes;
   for (const std::string& text : gather_texts(world, std::to_string(own))) {
     bytes.push_back(std::stoll(text));
@@ -50,26 +44,13 @@ void place_within(LoadedConfig& config, const Model& model,
 
 }  // namespace
 
-std::int64_t available_bytes(std::istream& meminfo) {
-  constexpr std::int64_t kKibibyte = 1024;
-  std::string name;
-  for (std::int64_t kibibytes = 0; meminfo >> name;) {
-    if (name != "MemAvailable:") continue;
-    require(static_cast<bool>(meminfo >> kibibytes) && kibibytes > 0,
-            "/proc/meminfo: MemAvailable has no number");
-    return kibibytes * kKibibyte;
-  }
-  throw ArgumentError(
-      "/proc/meminfo has no MemAvailable; say what each rank may take with placement.memory");
-}
-
 void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
                     const MpiSession& session, Communicator& world) {
   const PlacementConfig& placement = config.run.placement;
   if (placement.memory.empty() && !goes_by_memory(placement)) return;
   const bool given = !placement.memory.empty();
   const std::vector<std::int64_t> memory = given ? memory_per_rank(placement.memory, world.size())
-                                                 : free_on_ranks(device, session, world);
+                                                 : usable_on_ranks(device, session, world);
   on_all_ranks(world, [&] {
     place_within(config, model, memory);
     return true;

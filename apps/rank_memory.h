@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <istream>
-#include <vector>
-
 #include "collectives/communicator.h"
 #include "collectives/mpi.h"
 #include "core/device.h"
@@ -11,10 +7,6 @@
 #include "runtime/unit.h"
 
 namespace sherd {
-
-/// The kernel's estimate of what can be taken without swapping, from the text of /proc/meminfo.
-/// Throws ArgumentError when it is not there.
-std::int64_t available_bytes(std::istream& meminfo);
 
 /// Collective: finds the counts of a run whose placement goes by memory, from what
 /// `placement.memory` gives or the ranks' devices have free, and writes down in the settings what

@@ -21,7 +21,7 @@ std::string metrics_path(const std::string& folder) { return folder + "/metrics.
 
 /// An earlier run's files are replaced, anybody else's are not.
 void require_own_files(const std::string& folder) {
-  for (const char* name : {"config.json", "plan.txt", "model"}) {
+  for (const char* name : {"config.json", "plan.txt", "memory.json", "model"}) {
     require(!std::filesystem::exists(fmt::format("{}/{}", folder, name)),
             "output: {0} holds {1}, which no run has written (there is no metrics.jsonl), and "
             "which this one would replace; give a folder of its own, such as {0}/run",
@@ -51,9 +51,12 @@ RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
   std::filesystem::create_directories(folder, failed);
   require(!failed, "output: cannot make the folder {}: {}", folder, failed.message());
   require_writable(folder);
-  require_room(folder, plan.parameters * size_of(config.run.compute));
+  if (config.run.checkpoint.final_model) {
+    require_room(folder, plan.parameters * size_of(config.run.compute));
+  }
   RunFolder made{FolderLock(folder), std::filesystem::exists(metrics_path(folder))};
   if (!made.replaces) require_own_files(folder);
+  std::filesystem::remove(folder + "/memory.json", failed);  // an earlier run's
   write_file_atomically(folder + "/config.json", config_json(config));
   write_file_atomically(folder + "/plan.txt", plan_table(plan) + "\n" + nodes);
   return made;
@@ -62,6 +65,7 @@ RunFolder make_run_folder(const LoadedConfig& config, const RunPlan& plan,
 RunReport::RunReport(const RunConfig& run, const std::string& token_noun, FolderLock lock)
     : lock_(std::move(lock)),
       folder_(run.output),
+      writes_model_(run.checkpoint.final_model),
       steps_(run.steps),
       started_(std::chrono::steady_clock::now()),
       metrics_(metrics_path(run.output), JsonLinesFile::Mode::replace),
@@ -81,8 +85,9 @@ void RunReport::finish(int signal) {
                                       : fmt::format("stopped by {} after step {} of {}",
                                                     stop_signal_name(signal), last_step_, steps_);
   const std::string skips = skipped_ == 0 ? "" : fmt::format(", {} of them skipped,", skipped_);
-  say(fmt::format("{}{} in {}; the model is in {}/model", end, skips, duration_text(passed.count()),
-                  folder_));
+  say(fmt::format("{}{} in {}; {} is in {}", end, skips, duration_text(passed.count()),
+                  writes_model_ ? "the model" : "what was measured",
+                  writes_model_ ? folder_ + "/model" : folder_));
 }
 
 }  // namespace sherd

@@ -43,6 +43,7 @@ class RunReport {
  private:
   FolderLock lock_;
   std::string folder_;
+  bool writes_model_;
   std::int64_t steps_;
   std::int64_t last_step_ = 0;
   std::int64_t skipped_ = 0;

@@ -1,7 +1,10 @@
 #include "apps/scaling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "apps/run_plan.h"
 
@@ -11,6 +14,11 @@ namespace {
 constexpr int kStages = 4;
 constexpr std::int64_t kMlpSteps = 8;
 constexpr std::int64_t kWidest = std::int64_t{1} << 12;
+/// Feed-forward layers grow by a 64th of the model's width, which GPUs like and which is fine
+/// enough, and by no less than 8.
+constexpr std::int64_t kGranules = 64;
+constexpr std::int64_t kNarrowGranule = 8;
+constexpr std::int64_t kWidestFeedForward = 16;
 
 bool is_mlp(const ModelConfig& model) { return model.model_type == "mlp"; }
 
@@ -59,33 +67,57 @@ class ScalingSearch {
   LargestModel run() {
     const std::int64_t steps = width_steps(model_);
     const bool deepens = !is_mlp(model_);
-    const std::int64_t layers =
-        deepens ? largest_that(1, kMostLayers, [&](std::int64_t l) { return fits(l, steps); }) : 1;
+    const std::int64_t layers = deepens ? deepen(steps) : 1;
     const bool narrows = layers == 0 || (!deepens && !fits(1, steps));
     if (narrows) {
       widen(1, 1, steps - 1);
     } else if (!deepens || layers == kMostLayers) {
-      widen(layers, steps, kWidest * steps);
+      const std::int64_t width = widen(layers, steps, kWidest * steps);
+      // A little wider and flatter may fill more than what is deepest.
+      if (deepens) deepen(width + 1);
     }
+    if (deepens && found_.parameters > 0) fill_up();
     return found_;
   }
 
  private:
-  void widen(std::int64_t layers, std::int64_t from, std::int64_t to) {
-    largest_that(from, to, [&](std::int64_t width) { return fits(layers, width); });
+  std::int64_t deepen(std::int64_t width) {
+    return largest_that(1, kMostLayers, [&](std::int64_t layers) { return fits(layers, width); });
+  }
+
+  std::int64_t widen(std::int64_t layers, std::int64_t from, std::int64_t to) {
+    return largest_that(from, to, [&](std::int64_t width) { return fits(layers, width); });
+  }
+
+  /// Gives what less than a layer leaves to feed-forward layers.
+  void fill_up() {
+    const ModelConfig model = found_.model;
+    const std::int64_t granule = std::max(kNarrowGranule, model.hidden_size / kGranules);
+    const std::int64_t most = kWidestFeedForward * model.hidden_size / granule;
+    largest_that(1, most, [&](std::int64_t more) {
+      ModelConfig wider = model;
+      wider.intermediate_size += more * granule;
+      return fits(wider);
+    });
+  }
+
+  bool fits(std::int64_t layers, std::int64_t width) {
+    return fits(scaled_model(model_, layers, width));
   }
 
   /// Remembers the largest that does.
-  bool fits(std::int64_t layers, std::int64_t width) {
-    run_.model = scaled_model(model_, layers, width);
+  bool fits(const ModelConfig& model) {
+    run_.model = model;
     const RunPlan plan = plan_run(run_, found_.ranks);
     if (plan.peak_bytes() > found_.memory_bytes) return false;
     if (plan.parameters <= found_.parameters) return true;
     found_.parameters = plan.parameters;
-    found_.layers = is_mlp(model_) ? static_cast<std::int64_t>(model_.layers.size()) - 1 : layers;
-    found_.hidden_size =
-        is_mlp(model_) ? *std::max_element(run_.model.layers.begin() + 1, run_.model.layers.end())
-                       : run_.model.hidden_size;
+    found_.model = model;
+    found_.layers = is_mlp(model) ? static_cast<std::int64_t>(model.layers.size()) - 1
+                                  : model.num_hidden_layers;
+    found_.hidden_size = is_mlp(model)
+                             ? *std::max_element(model.layers.begin() + 1, model.layers.end())
+                             : model.hidden_size;
     return true;
   }
 
@@ -118,6 +150,40 @@ ModelConfig scaled_model(const ModelConfig& model, std::int64_t layers, std::int
   return other;
 }
 
+LargestModel find_largest_model(const RunConfig& run, int ranks, std::int64_t memory_bytes,
+                                int stage) {
+  return ScalingSearch(run, ranks, memory_bytes, stage).run();
+}
+
+std::vector<std::string> changes_for(const LargestModel& found, const RunConfig& run) {
+  std::vector<std::string> changes;
+  const auto set = [&](std::string_view key, const auto& value) {
+    changes.push_back(fmt::format("{}={}", key, value));
+  };
+  const ModelConfig& model = found.model;
+  if (is_mlp(model)) {
+    set("model.layers", fmt::format("[{}]", fmt::join(model.layers, ",")));
+  } else {
+    const bool gpt2 = model.model_type == "gpt2";
+    for (const char* name : {"n_embd", "n_layer", "n_head"}) {
+      set(fmt::format("model.{}", name), "null");
+    }
+    set("model.hidden_size", model.hidden_size);
+    set("model.num_hidden_layers", model.num_hidden_layers);
+    set("model.num_attention_heads", model.num_attention_heads);
+    if (!gpt2) set("model.num_key_value_heads", model.num_key_value_heads);
+    set(gpt2 ? "model.n_inner" : "model.intermediate_size", model.intermediate_size);
+  }
+  set("zero_optimization.stage", found.stage);
+  set("zero_optimization.shard_group_size", 0);
+  set("placement.shards", "\"even\"");
+  set("placement.batch", "\"even\"");
+  set("train_micro_batch_size_per_gpu", run.batch.micro);
+  set("train_batch_size", run.batch.micro * found.ranks);
+  set("gradient_accumulation_steps", "null");
+  return changes;
+}
+
 std::vector<LargestModel> find_largest_models(const RunConfig& run, int most_ranks,
                                               std::span<const std::int64_t> memories) {
   std::vector<int> worlds;
@@ -127,7 +193,7 @@ std::vector<LargestModel> find_largest_models(const RunConfig& run, int most_ran
   for (const std::int64_t memory : memories) {
     for (const int ranks : worlds) {
       for (int stage = 0; stage < kStages; ++stage) {
-        found.push_back(ScalingSearch(run, ranks, memory, stage).run());
+        found.push_back(find_largest_model(run, ranks, memory, stage));
       }
     }
   }

@@ -17,6 +17,7 @@ struct LargestModel {
   std::int64_t parameters = 0;  ///< 0: not even the smallest fits
   std::int64_t layers = 0;
   std::int64_t hidden_size = 0;
+  ModelConfig model{};
 };
 
 /// A model of as many layers, and `width` in steps of the narrowest one with the same heads per key
@@ -25,9 +26,17 @@ ModelConfig scaled_model(const ModelConfig& model, std::int64_t layers, std::int
 /// The steps that the model itself has.
 std::int64_t width_steps(const ModelConfig& model);
 
-/// The largest models by ranks (1, 2, 4 … up to `most_ranks`), memory and stage, at the run's
-/// micro-batch, one a rank: layers are added up to kMostLayers, then width. A run whose model is
-/// too large is made flatter, then narrower.
+/// The largest model for `ranks` ranks of `memory_bytes` each at a stage, at the run's micro-batch,
+/// one a rank: layers are added up to kMostLayers, then width, or a little more width and fewer
+/// layers, whichever is larger. A run whose model is too large is made flatter, then narrower. What
+/// is left goes into wider feed-forward layers.
+LargestModel find_largest_model(const RunConfig& run, int ranks, std::int64_t memory_bytes,
+                                int stage);
+
+/// The settings of a run of this model, as key=JSON, over those of the run that it was found for.
+std::vector<std::string> changes_for(const LargestModel& found, const RunConfig& run);
+
+/// The largest models by ranks (1, 2, 4 … up to `most_ranks`), memory and stage.
 std::vector<LargestModel> find_largest_models(const RunConfig& run, int most_ranks,
                                               std::span<const std::int64_t> memories);
 inline constexpr std::int64_t kMostLayers = 128;

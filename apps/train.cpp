@@ -11,6 +11,7 @@
 #include "apps/device_choice.h"
 #include "apps/device_memory.h"
 #include "apps/job.h"
+#include "apps/memory_use.h"
 #include "apps/model_folder.h"
 #include "apps/pretrained_weights.h"
 #include "apps/rank_memory.h"
@@ -26,6 +27,7 @@
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
 #include "runtime/engine_options.h"
+#include "runtime/io/atomic_file.h"
 #include "runtime/step_batches.h"
 
 namespace sherd {
@@ -79,10 +81,10 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
                     kByteVocabulary - 1, run.model.vocab_size));
   }
   if (run.checkpoint.every > 0) {
-    notes.push_back(
-        fmt::format("checkpoint.every {}: this version writes no checkpoints; the model "
-                    "is written at the end, and when the run is stopped",
-                    run.checkpoint.every));
+    notes.push_back(fmt::format(
+        "checkpoint.every {}: this version writes no checkpoints; {}", run.checkpoint.every,
+        run.checkpoint.final_model ? "the model is written at the end, and when the run is stopped"
+                                   : "nor will the model be written (checkpoint.final_model)"));
   }
   if (!thread_warning.empty()) notes.push_back(thread_warning);
   if (replaces) notes.push_back(run.output + ": replaces what an earlier run left there");
@@ -192,7 +194,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   Model model = on_all_ranks(*world, [&] { return build_model(run.model); });
   const TrainingData data =
       on_all_ranks(*world, [&] { return TrainingData(run.data, model.sample, run.seed); });
-  require_same_data(*world, data.description());
+  require_same_data(*world, data);
   const auto weights = on_all_ranks(*world, [&] { return open_weights(run, model); });
   const ThreadChoice threads =
       choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);
@@ -216,7 +218,11 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const int signal = run_or_end_job(session, [&] {
     if (weights) engine.load_parameters(weights->source());
     const int stopped_by = train_steps(run, data, engine, device, *world, report.get());
-    write_model_folder(engine, run.model, run.output + "/model", rank);
+    const std::string memory = memory_use_json(*world, engine, device);
+    if (rank == 0) write_file_atomically(run.output + "/memory.json", memory);
+    if (run.checkpoint.final_model) {
+      write_model_folder(engine, run.model, run.output + "/model", rank);
+    }
     return stopped_by;
   });
   if (report) report->finish(signal);

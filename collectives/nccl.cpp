@@ -4,7 +4,6 @@
 
 #include "collectives/nccl_check.h"
 #include "collectives/nccl_communicator.h"
-#include "collectives/rank_sum.h"
 #include "core/cpu_stream.h"
 #include "core/cuda/check.h"
 #include "core/error.h"
@@ -44,10 +43,6 @@ std::string nccl_version() {
   constexpr int kMinor = 100;
   return fmt::format("NCCL {}.{}.{}", version / kMajor, version % kMajor / kMinor,
                      version % kMinor);
-}
-
-std::int64_t nccl_scratch_bytes(std::int64_t shard_numel, int ranks) {
-  return part_stride(shard_numel) * ranks * size_of(DType::bf16);
 }
 
 }  // namespace sherd

@@ -11,6 +11,4 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, Device devic
 
 std::string nccl_version() { return "none"; }
 
-std::int64_t nccl_scratch_bytes(std::int64_t, int) { return 0; }
-
 }  // namespace sherd

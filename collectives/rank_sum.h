@@ -5,12 +5,10 @@
 #include <array>
 #include <cstdint>
 
+#include "collectives/part_stride.h"
 #include "core/tensor.h"
 
 namespace sherd {
-
-/// Elements from one part to the next, so that kernels read packs of 16 bytes.
-constexpr std::int64_t part_stride(std::int64_t numel) { return (numel + 7) / 8 * 8; }
 
 /// out[i] = sum over ranks, in rank order and in f32, of parts[rank * stride + i]; parts are bf16
 /// or f16, `out` is f32. Enqueued.

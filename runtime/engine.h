@@ -158,8 +158,8 @@ class Engine {
   std::uint64_t digest_parameters();
   double flops_of(std::span<const MicroBatch> micro_batches) const;
   void count_step(const StepResult& result);
-  void fill_from(const ParameterSource& source, int b, Shard own, float* values) const;
-  void store_values(int b, const Tensor& values, Stream& stream);
+  void fill_from(const ParameterSource& source, int b, Shard range, float* values) const;
+  void store_values(int b, Shard part, const Tensor& values, Stream& stream);
   void save_buffer(int b, const Tensor& own, const ParameterSink& sink);
 
   Model model_;

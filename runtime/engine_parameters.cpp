@@ -14,6 +14,8 @@
 namespace sherd {
 namespace {
 
+/// Parameters are set through pieces of so many, which take little memory beside the arena.
+constexpr std::int64_t kStagedElements = std::int64_t{1} << 22;
 constexpr std::uint64_t kInitSequences = (std::uint64_t{1} << 63) - 1;  // dropout has the others
 
 /// values[i] is what element first + i of the parameter starts as.
@@ -58,31 +60,41 @@ void Engine::load_parameters(const ParameterSource& source) {
   const std::unique_ptr<Memory> host_memory = make_host_memory(device);
   const std::unique_ptr<Memory> device_memory = make_device_memory(device);
   Stream& stream = executor_->stream(Lane::compute);
+  std::int64_t most = 0;
+  for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
+    most = std::max(most, std::min(kStagedElements, executor_->owned(b).numel));
+  }
+  const Buffer host(*host_memory, most * size_of(DType::f32));
+  const Buffer staging(*device_memory, most * size_of(DType::f32));
   for (int b = 0; b < static_cast<int>(layout_.buffers().size()); ++b) {
     const Shard own = executor_->owned(b);
-    const std::int64_t bytes = own.numel * size_of(DType::f32);
-    const Buffer host(*host_memory, bytes);
-    fill_from(source, b, own, static_cast<float*>(host.data()));
-    const Buffer staging(*device_memory, bytes);
-    copy_bytes(host.data(), staging.data(), bytes, stream);
-    store_values(b, staging.tensor(DType::f32, {own.numel}), stream);
-    stream.synchronize();
+    for (std::int64_t done = 0; done < own.numel; done += kStagedElements) {
+      const Shard part{done, std::min(kStagedElements, own.numel - done)};
+      fill_from(source, b, {own.offset + part.offset, part.numel},
+                static_cast<float*>(host.data()));
+      copy_bytes(host.data(), staging.data(), part.numel * size_of(DType::f32), stream);
+      store_values(b, part, staging.tensor(DType::f32, {part.numel}), stream);
+      stream.synchronize();
+    }
   }
 }
 
-/// The elements of buffer `b` that this rank owns; zero where there is no parameter.
-void Engine::fill_from(const ParameterSource& source, int b, Shard own, float* values) const {
-  std::fill_n(values, own.numel, 0.0f);
+/// The elements of `range` of buffer `b`; zero where there is no parameter.
+void Engine::fill_from(const ParameterSource& source, int b, Shard range, float* values) const {
+  std::fill_n(values, range.numel, 0.0f);
   for (const ParameterSlot& slot : layout_.buffers()[static_cast<std::size_t>(b)].slots) {
-    const Shard part = intersect(slot.range, own);
+    const Shard part = intersect(slot.range, range);
     if (part.numel == 0) continue;
     source(slot.spec, {part.offset - slot.range.offset, part.numel},
-           {values + (part.offset - own.offset), static_cast<std::size_t>(part.numel)});
+           {values + (part.offset - range.offset), static_cast<std::size_t>(part.numel)});
   }
 }
 
-void Engine::store_values(int b, const Tensor& values, Stream& stream) {
-  const MasterParameters parameters = executor_->master(b);
+/// `values` are `part` of what this rank owns of buffer `b`.
+void Engine::store_values(int b, Shard part, const Tensor& values, Stream& stream) {
+  MasterParameters parameters = executor_->master(b);
+  parameters.value = parameters.value.flat(part);
+  if (parameters.master.defined()) parameters.master = parameters.master.flat(part);
   if (parameters.master.defined() || options_.plan.compute == DType::f32) {
     store_master(values, parameters, stream);
   } else {

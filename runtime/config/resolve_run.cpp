@@ -126,6 +126,7 @@ void resolve_top(Settings& settings, RunConfig& run) {
   run.tune_products = settings.boolean("tune_products");
   run.checkpoint.every = settings.integer("checkpoint.every");
   run.checkpoint.keep_last = static_cast<int>(settings.integer("checkpoint.keep_last"));
+  run.checkpoint.final_model = settings.boolean("checkpoint.final_model");
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ struct PlacementConfig {
 struct CheckpointConfig {
   std::int64_t every = 0;
   int keep_last = 2;
+  bool final_model = true;  ///< write the model at the end, and when the run is stopped
 };
 
 enum class DeviceChoice { automatic, cpu, cuda };

@@ -9,7 +9,8 @@ using enum ValueType;
 constexpr SchemaKey kKeys[] = {
     {.path = "output",
      .type = string,
-     .meaning = "folder of the run: config.json, metrics.jsonl, plan.txt, model/, checkpoints/",
+     .meaning = "folder of the run: config.json, metrics.jsonl, plan.txt, memory.json, model/, "
+                "checkpoints/",
      .otherwise = "runs/ and the name of the run file"},
     {.path = "steps",
      .type = integer,
@@ -79,6 +80,10 @@ constexpr SchemaKey kKeys[] = {
      .standard = "2",
      .min = 1,
      .max = 1e6},
+    {.path = "checkpoint.final_model",
+     .type = boolean,
+     .meaning = "write the trained model at the end, and when the run is stopped",
+     .standard = "true"},
     {.path = "placement.shards",
      .type = weights,
      .meaning = "how parameters, gradients and state are shared: even; memory: in proportion to "

@@ -200,3 +200,57 @@ TEST_CASE("the largest models are listed, and drawn on request") {
       run_sherd(run + " --device-memory 1MiB --format json 2>/dev/null").output);
   CHECK(models["largest"].size() == 3 * 4);
 }
+
+TEST_CASE("a plan says which device it is for, and GPUs need none here") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) + " --ranks 2";
+  const auto workspace = [&](const std::string& device) {
+    const auto plan = nlohmann::json::parse(
+        run_sherd(run + " --format json --device " + device + " 2>/dev/null").output);
+    CHECK(plan["device"] == device);
+    return plan["ranks"][0]["bytes"]["workspace"].get<std::int64_t>();
+  };
+  CHECK(run_sherd(run).says("device  CPUs: as asked for\n"));
+  CHECK(run_sherd(run + " --device auto").says("device is auto, and "));
+  CHECK(workspace("cuda") >= workspace("cpu") + (32 << 20));  // what cuBLASLt works in
+}
+
+TEST_CASE("what devices here have free can stand in for a size, less a reserve") {
+  const TemporaryFolder folder;
+  const std::string run =
+      "plan " + write_llama_run(folder) + " --ranks 2 --device-memory auto --format json";
+  const auto plan = nlohmann::json::parse(run_sherd(run + " 2>/dev/null").output);
+  const auto& usable = plan["usable_memory"];
+  CHECK(usable["bytes"] ==
+        usable["free_bytes"].get<std::int64_t>() - usable["reserve_bytes"].get<std::int64_t>());
+  CHECK(plan["ranks"][1]["memory_bytes"] == usable["bytes"]);
+  CHECK(plan["fits"] == true);
+}
+
+TEST_CASE("the largest model is written as a run file that takes what was planned", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  const std::string largest = folder.path("largest.json");
+  const auto found = nlohmann::json::parse(
+      run_sherd("plan " + run + " --ranks 2 --set zero_optimization.stage=3 --scaling " +
+                "--device-memory 3MiB --format json --write " + largest + " 2>/dev/null")
+          .output);
+  REQUIRE(found["largest"].size() == 1);
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + largest + " --ranks 2 --format json 2>/dev/null").output);
+  CHECK(plan["parameters"] == found["largest"][0]["parameters"]);
+  CHECK(plan["fits"] == true);
+  CHECK(plan["ranks"][0]["memory_bytes"] == 3 << 20);
+  REQUIRE(run_ranks(2, "train " + largest).exit_code == 0);
+  const auto memory = nlohmann::json::parse(folder.read("run/memory.json"));
+  REQUIRE(memory.size() == 2);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(memory[rank]["rank"] == rank);
+    CHECK(memory[rank]["measured_bytes"] == plan["ranks"][rank]["peak_bytes"]);
+    CHECK(memory[rank]["resident_bytes"] > memory[rank]["measured_bytes"]);
+  }
+  CHECK(run_sherd("plan " + run + " --ranks 2 --write " + largest).exit_code == 2);
+  CHECK(
+      run_sherd("plan " + run + " --ranks 2 --scaling --device-memory 3MiB,4MiB --write " + largest)
+          .says("is for one size of memory, got 2"));
+}

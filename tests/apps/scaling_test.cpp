@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <string>
+#include <vector>
 
 #include "apps/run_plan.h"
 #include "runtime/config/load.h"
@@ -11,11 +12,11 @@ using namespace sherd;
 
 namespace {
 
-RunConfig resolved(const std::string& model) {
+RunConfig resolved(const std::string& model, const std::vector<std::string>& changes = {}) {
   LoadedConfig config = parse_run_config("{\"model\": " + model +
                                              R"(, "data": {"format": "synthetic"}, "steps": 1,
               "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1})",
-                                         "test");
+                                         "test", changes);
   resolve_for_world(config, 4);
   return config.run;
 }
@@ -23,6 +24,8 @@ RunConfig resolved(const std::string& model) {
 const char* const kLlama = R"({"model_type": "llama", "vocab_size": 101, "hidden_size": 48,
   "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
   "num_key_value_heads": 2, "max_position_embeddings": 16})";
+const char* const kGpt2 = R"({"model_type": "gpt2", "vocab_size": 101, "n_embd": 48,
+  "n_layer": 3, "n_head": 4, "n_positions": 16})";
 const char* const kMlp = R"({"model_type": "mlp", "layers": [32, 64, 128, 64, 10]})";
 
 /// The peak of a model that was found, or of one a step larger.
@@ -56,13 +59,46 @@ TEST_CASE("the largest model fits, and one layer more does not") {
   CHECK(models[11].parameters > models[8].parameters);  // stage 3 against 0 on four ranks
 }
 
+TEST_CASE("what less than a layer leaves goes into wider feed-forward layers") {
+  RunConfig run = resolved(kLlama);
+  const std::int64_t memory = GENERATE(1'000'000, 2'345'678);
+  const int ranks = GENERATE(1, 3);
+  const int stage = GENERATE(0, 3);
+  CAPTURE(memory, ranks, stage);
+  const LargestModel found = find_largest_model(run, ranks, memory, stage);
+  CHECK(found.model.intermediate_size >= 96);
+  CHECK(found.model.intermediate_size % 8 == 0);
+  run.zero.stage = stage;
+  run.batch.train = run.batch.micro * ranks;
+  run.model = found.model;
+  CHECK(plan_run(run, ranks).peak_bytes() <= memory);
+  CHECK(plan_run(run, ranks).parameters == found.parameters);
+  run.model.intermediate_size += 8;
+  CHECK(plan_run(run, ranks).peak_bytes() > memory);
+}
+
+TEST_CASE("the settings of a model that was found make that model") {
+  const std::string text = GENERATE(as<std::string>(), kLlama, kMlp, kGpt2);
+  CAPTURE(text);
+  const RunConfig run = resolved(text);
+  const LargestModel found = find_largest_model(run, 4, 3'000'000, 2);
+  const RunConfig again = resolved(text, changes_for(found, run));
+  CHECK(plan_run(again, 4).parameters == found.parameters);
+  CHECK(plan_run(again, 4).peak_bytes() <= 3'000'000);
+  CHECK(again.zero.stage == 2);
+  CHECK(again.batch.train == 4 * run.batch.micro);
+}
+
 TEST_CASE("when layers are at their most, width grows; when one is too much, it shrinks") {
   const RunConfig run = resolved(kLlama);
   const std::int64_t memory[] = {30'000, 400'000'000, 100};
   const std::vector<LargestModel> models = find_largest_models(run, 1, memory);
   REQUIRE(models.size() == 12);
-  CHECK(models[4].layers == kMostLayers);
+  CHECK(models[4].layers <= kMostLayers);
+  CHECK(models[4].layers > kMostLayers / 2);
   CHECK(models[4].hidden_size > 48);
+  const std::int64_t width = models[4].hidden_size / 24;
+  CHECK(peak_of(run, models[4], kMostLayers, width + 1) > memory[1]);
   CHECK(models[8].parameters == 0);
   const std::int64_t tight[] = {peak_of(run, {.ranks = 1}, 1, 1)};
   const LargestModel narrow = find_largest_models(run, 1, tight).front();

@@ -1,6 +1,7 @@
 #include "apps/train.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -52,6 +53,18 @@ TEST_CASE("a run writes metrics, configuration, plan and model", "[dist]") {
         nlohmann::json({7, 13, 5}));
   CHECK(ModelFolderReader(folder.path("run/model")).names() ==
         std::vector<std::string>{"0.bias", "0.weight", "2.bias", "2.weight"});
+}
+
+TEST_CASE("a run need not write its model") {
+  const TemporaryFolder folder;
+  const CommandResult result =
+      run_ranks(1, "train " + write_mlp_run(folder) + " --set checkpoint.final_model=false");
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.says("what was measured is in " + folder.path("run")));
+  CHECK(!std::filesystem::exists(folder.path("run/model")));
+  const auto memory = nlohmann::json::parse(folder.read("run/memory.json"));
+  CHECK(memory[0]["planned_bytes"] == memory[0]["measured_bytes"]);
 }
 
 TEST_CASE("the resolved configuration of a run makes the same run again", "[dist]") {

@@ -147,3 +147,34 @@ TEST_CASE("An engine refuses optimizers and schedules that can't be followed") {
   }
   CHECK_THROWS_AS(Engine(build_model(tiny_model("mlp")), options, solo), ArgumentError);
 }
+
+TEST_CASE("Parameters of more elements than are staged at once are set whole, and in order") {
+  constexpr std::int64_t kWide = 2100;  // 4.4 M elements, a little over 2^22
+  constexpr std::int64_t kPeriod = 251;
+  TrainingCase training = training_case("mlp");
+  training.model.layers = {kWide, kWide, 3};
+  training.options.plan.compute = GENERATE(DType::f32, DType::bf16);
+  training.options.plan.wire = training.options.plan.compute;
+  training.options.largest_micro_batch = {1, 1};
+  training.options.labels_per_step = 1;
+  SoloCommunicator solo;
+  Engine engine(build_model(training.model), training.options, solo);
+  engine.load_parameters([](const ParameterSpec&, Shard range, std::span<float> values) {
+    REQUIRE(values.size() == static_cast<std::size_t>(range.numel));
+    for (std::int64_t i = 0; i < range.numel; ++i) {
+      values[static_cast<std::size_t>(i)] = static_cast<float>((range.offset + i) % kPeriod);
+    }
+  });
+  std::int64_t seen = 0;
+  std::int64_t wrong = 0;
+  engine.save_parameters([&](const ParameterSpec&, const Tensor& values) {
+    for (std::int64_t i = 0; i < values.numel(); ++i) {
+      const float value = values.dtype() == DType::f32 ? values.as<float>()[i]
+                                                       : static_cast<float>(values.as<bf16>()[i]);
+      if (value != static_cast<float>(i % kPeriod)) ++wrong;
+    }
+    seen += values.numel();
+  });
+  CHECK(wrong == 0);
+  CHECK(seen == engine.layout().parameter_count());
+}
