@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "apps/agreement.h"
 #include "apps/bench_table.h"
 #include "apps/device_choice.h"
 #include "apps/job.h"
+#include "apps/quantity.h"
 #include "apps/rates.h"
 #include "apps/text_file.h"
 #include "apps/thread_count.h"
@@ -150,11 +153,17 @@ ExitCode bench_rates_command(const BenchRatesCommand& command, MpiSession& sessi
   const auto& host = session.hostnames()[static_cast<std::size_t>(world->rank())];
   const int threads = choose_threads(*world, host, 0).threads;
   const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
-  const std::string name = device.is_cpu() ? fmt::format("CPU, {} threads a rank", threads)
-                                           : cuda_device_info(device.index).name;
+  const std::string name = device.is_cpu()
+                               ? fmt::format("CPU, {} a rank", counted(threads, "thread"))
+                               : cuda_device_info(device.index).name;
   const DeviceRates rates = run_or_end_job(session, [&] {
-    return RatesBench(on_device ? *on_device : *world, threads)
-        .run(fmt::format("{}, {} ranks", name, world->size()));
+    const DeviceRates own = RatesBench(on_device ? *on_device : *world, threads)
+                                .run(fmt::format("{}, {}", name, counted(world->size(), "rank")));
+    std::vector<DeviceRates> ranks;
+    for (const std::string& text : gather_texts(*world, rates_json(own))) {
+      ranks.push_back(rates_of_json(text));
+    }
+    return rates_of_ranks(std::move(ranks));
   });
   if (world->rank() != 0) return ExitCode::ok;
   if (command.write.empty()) {

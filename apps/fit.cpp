@@ -8,6 +8,7 @@
 
 #include "apps/quantity.h"
 #include "models/build.h"
+#include "runtime/engine_options.h"
 #include "runtime/placement.h"
 
 namespace sherd {
@@ -31,9 +32,12 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-const char* word_of(PlaceBy by) { return by == PlaceBy::memory ? "\"memory\"" : "\"even\""; }
+const char* word_of(PlaceBy by) {
+  return by == PlaceBy::memory ? "\"memory\"" : by == PlaceBy::speed ? "\"speed\"" : "\"even\"";
+}
 
-std::vector<std::string> changes_of(const Choice& choice, std::int64_t train) {
+std::vector<std::string> changes_of(const Choice& choice, std::int64_t train,
+                                    const std::vector<double>& speeds) {
   std::vector<std::string> changes;
   const auto set = [&](std::string_view key, const auto& value) {
     changes.push_back(fmt::format("{}={}", key, value));
@@ -44,11 +48,13 @@ std::vector<std::string> changes_of(const Choice& choice, std::int64_t train) {
   set("zero_optimization.reshard_after_forward", choice.reshard);
   set("placement.shards", word_of(choice.shards));
   set("placement.batch", word_of(choice.batch));
+  const bool by_speed = choice.batch == PlaceBy::speed;
+  set("placement.speed", by_speed ? fmt::format("[{:.4g}]", fmt::join(speeds, ",")) : "null");
   set("activation_checkpointing.enabled", choice.recompute);
   set("activation_checkpointing.units", choice.recompute_units);
   set("train_batch_size", train);
   set("gradient_accumulation_steps", "null");
-  if (choice.batch == PlaceBy::memory) {
+  if (choice.batch != PlaceBy::weights) {
     set("train_micro_batch_size_per_gpu", "null");
   } else {
     set("train_micro_batch_size_per_gpu", choice.micro);
@@ -61,7 +67,9 @@ std::string describe(const Choice& choice, const RunPlan& plan) {
   if (choice.group > 0) text += fmt::format(", groups of {}", choice.group);
   if (choice.shards == PlaceBy::memory) text += ", shards by memory";
   text += fmt::format(", micro-batch {}{}", plan.largest_micro_batch.samples,
-                      choice.batch == PlaceBy::memory ? " and less by memory" : "");
+                      choice.batch == PlaceBy::memory  ? " and less by memory"
+                      : choice.batch == PlaceBy::speed ? " and less by speed"
+                                                       : "");
   if (choice.recompute_units > 0) {
     text += fmt::format(", {} units run again", choice.recompute_units);
   } else if (choice.recompute) {
@@ -88,8 +96,13 @@ RunConfig chosen(RunConfig run, const Choice& choice) {
 
 class Search {
  public:
-  Search(const RunConfig& run, int world, const DeviceMemory& memory, const Rates& rates)
-      : run_(run), world_(world), memory_(memory), rates_(rates), model_(build_model(run.model)) {}
+  Search(const RunConfig& run, int world, const DeviceMemory& memory, std::span<const Rates> rates)
+      : run_(run),
+        world_(world),
+        memory_(memory),
+        rates_(rates),
+        model_(build_model(run.model)),
+        speeds_(find_speeds()) {}
 
   FitSearch run() {
     for (int stage = 0; stage <= 3; ++stage) {
@@ -122,19 +135,42 @@ class Search {
     return groups;
   }
 
-  std::vector<PlaceBy> placements(bool applies) const {
-    if (!applies || memory_.is_same_for_all()) return {PlaceBy::weights};
+  /// Samples a second of each rank, one at a time; four digits, as they are written down.
+  std::vector<double> find_speeds() const {
+    RunConfig even = run_;
+    even.placement = {};
+    const EngineOptions options = engine_options(even, model_, world_);
+    const BatchShape one{1, options.largest_micro_batch.sequence};
+    const ShardLayout layout(model_.units, layout_options(options, world_));
+    const PlanInput input = plan_input(model_, layout, one, options.plan);
+    const std::vector<UnitWork> work = unit_work(model_, input, one, options.plan);
+    std::vector<double> speeds;
+    for (const Rates& rates : rates_) {
+      speeds.push_back(std::stod(fmt::format("{:.4g}", 1.0 / forward_seconds(work, rates))));
+    }
+    return speeds;
+  }
+
+  std::vector<PlaceBy> shard_placements(int stage) const {
+    if (stage == 0 || memory_.is_same_for_all()) return {PlaceBy::weights};
     return {PlaceBy::weights, PlaceBy::memory};
   }
 
+  std::vector<PlaceBy> batch_placements() const {
+    std::vector<PlaceBy> found = {PlaceBy::weights};
+    if (!memory_.is_same_for_all()) found.push_back(PlaceBy::memory);
+    if (rates_.size() > 1) found.push_back(PlaceBy::speed);
+    return found;
+  }
+
   void try_stage(int stage, int group) {
-    for (const PlaceBy shards : placements(stage > 0)) {
-      for (const PlaceBy batch : placements(true)) {
+    for (const PlaceBy shards : shard_placements(stage)) {
+      for (const PlaceBy batch : batch_placements()) {
         Choice choice{.stage = stage, .group = group, .shards = shards, .batch = batch};
-        if (batch == PlaceBy::memory) {
-          try_recompute(choice);
-        } else {
+        if (batch == PlaceBy::weights) {
           try_micro_batches(choice);
+        } else {
+          try_recompute(choice);
         }
       }
     }
@@ -187,9 +223,10 @@ class Search {
   bool attempt(const Choice& choice) {
     ++tried_;
     RunConfig run = chosen(run_, choice);
+    run.placement.speed = speeds_;
     place_run(run, model_, world_, memory_.per_rank(world_));
     Fit fit;
-    fit.plan = plan_run(run, world_, {nullptr, &rates_});
+    fit.plan = plan_run(run, world_, {nullptr, rates_});
     if (!memory_.holds(fit.plan)) return false;
     fit.headroom_bytes = INT64_MAX;
     for (int rank = 0; rank < world_; ++rank) {
@@ -200,7 +237,7 @@ class Search {
         static_cast<double>(run_.batch.train * fit.plan.largest_micro_batch.sequence);
     fit.tokens_per_s = tokens / fit.plan.time.seconds;
     fit.description = describe(choice, fit.plan);
-    fit.changes = changes_of(choice, run_.batch.train);
+    fit.changes = changes_of(choice, run_.batch.train, speeds_);
     fits_.push_back(std::move(fit));
     choices_.push_back(choice);
     return true;
@@ -241,8 +278,9 @@ class Search {
   const RunConfig& run_;
   int world_;
   const DeviceMemory& memory_;
-  const Rates& rates_;
+  std::span<const Rates> rates_;  // of all ranks, or of each
   Model model_;
+  std::vector<double> speeds_;  // as many
   std::vector<Fit> fits_;
   std::vector<Choice> choices_;  // of the fits, in their order
   int tried_ = 0;
@@ -268,7 +306,7 @@ std::string smallest_run_that_fits(const RunConfig& run, int world, const Device
 }
 
 FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
-                    const Rates& rates) {
+                    std::span<const Rates> rates) {
   return Search(run, world, memory, rates).run();
 }
 

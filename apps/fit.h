@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ std::string smallest_run_that_fits(const RunConfig& run, int world, const Device
 
 /// Searches stage, group size, placement, micro-batch, recompute, prefetch and reshard for the runs
 /// with the same samples a step that are predicted to be fastest and take no more than `memory`.
+/// `rates` are those of all ranks, or of each: then samples are dealt by speed too.
 /// First each combination with one prefetch depth, then depths and the rest around the best.
 FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
-                    const Rates& rates);
+                    std::span<const Rates> rates);
 
 }  // namespace sherd

@@ -66,7 +66,8 @@ ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
   const RunConfig& run = config.run;
   const DeviceRates rates =
       command.rates.empty() ? usual_rates(run.device) : parse_rates(command.rates, run.device);
-  const FitSearch search = find_fits(run, command.ranks, memory, rates_for(rates, run.compute));
+  const std::vector<Rates> ranks = rates_for(rates, run.compute, command.ranks);
+  const FitSearch search = find_fits(run, command.ranks, memory, ranks);
   if (search.best.empty()) {
     throw ArgumentError(fmt::format("none of {} plans fits: {}", search.tried,
                                     smallest_run_that_fits(run, command.ranks, memory)));

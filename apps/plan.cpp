@@ -157,7 +157,7 @@ ExitCode plan_command(PlanCommand command) {
     record_placement(config, memory);
   }
   for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  planned.plan = plan_run(run, command.ranks, {command.nodes ? &planned.nodes : nullptr, nullptr});
+  planned.plan = plan_run(run, command.ranks, {command.nodes ? &planned.nodes : nullptr, {}});
   if (planned.memory) planned.verdict = judge(run, planned.plan, *planned.memory);
   command.json ? print_json(planned) : print_text(planned);
   if (planned.verdict && !planned.verdict->fits) throw ArgumentError(conclusion(*planned.verdict));

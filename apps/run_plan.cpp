@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
+#include "core/error.h"
 #include "models/build.h"
 #include "runtime/engine_options.h"
 
@@ -60,6 +63,29 @@ std::vector<RankNeeds> find_all_needs(const std::map<std::int64_t, Plans>& plans
   return found;
 }
 
+/// Ranks that are alike are named once.
+std::vector<RankPace> find_paces(const Model& model, const ShardLayout& layout,
+                                 const EngineOptions& options, const MicroBatchCut& cut,
+                                 std::span<const Rates> rates) {
+  const int world = static_cast<int>(cut.ranks.size());
+  require(rates.size() == 1 || rates.size() == cut.ranks.size(),
+          "expected rates for all {} ranks alike, or for each; got {}", world, rates.size());
+  std::vector<RankPace> paces;
+  std::set<std::tuple<std::size_t, std::int64_t, std::int64_t>> known;
+  for (int rank = 0; rank < world; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    const std::size_t which = rates.size() == 1 ? 0 : r;
+    const std::size_t first_like_it = static_cast<std::size_t>(
+        std::find(rates.begin(), rates.end(), rates[which]) - rates.begin());
+    const BatchShape shape = micro_batch_of_rank(options, rank, world);
+    if (!known.emplace(first_like_it, shape.samples, cut.ranks[r].count).second) continue;
+    const PlanInput input = plan_input(model, layout, shape, options.plan);
+    paces.push_back(
+        {rates[which], unit_work(model, input, shape, options.plan), cut.ranks[r].count});
+  }
+  return paces;
+}
+
 /// The part of all elements that each rank of a group holds.
 std::vector<double> find_held(const ShardLayout& layout) {
   std::vector<double> held(static_cast<std::size_t>(layout.group_size()), 0.0);
@@ -111,11 +137,13 @@ RunPlan plan_run(const RunConfig& run, int world, const PlanExtras& extras) {
   result.needs = find_all_needs(plans, layout, options, world);
   result.node_count = static_cast<std::int64_t>(step.nodes.size());
   result.hash = plan_hash(step, layout);
-  const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
-  if (extras.nodes != nullptr) *extras.nodes = list_nodes(step, input);
-  if (extras.rates != nullptr) {
-    const auto work = unit_work(model, input, options.largest_micro_batch, options.plan);
-    result.time = predict_step(step, layout, work, *extras.rates);
+  if (extras.nodes != nullptr) {
+    const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
+    *extras.nodes = list_nodes(step, input);
+  }
+  if (!extras.rates.empty()) {
+    const auto paces = find_paces(model, layout, options, result.batch, extras.rates);
+    result.time = predict_step(step, layout, paces);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,8 @@ struct RunPlan {
 
 /// What else to find out, each where it is not null.
 struct PlanExtras {
-  std::string* nodes = nullptr;  ///< receives the list of nodes
-  const Rates* rates = nullptr;  ///< to predict the time of a step
+  std::string* nodes = nullptr;    ///< receives the list of nodes
+  std::span<const Rates> rates{};  ///< to predict the time of a step: of all ranks, or of each
 };
 
 /// Plans a run that was resolved, and placed where it goes by memory, for `world` ranks. Throws

@@ -98,7 +98,7 @@ std::unique_ptr<RunReport> start_report(const TrainCommand& command, const Loade
                                         const std::string& thread_warning) {
   if (session.rank() != 0) return nullptr;
   std::string nodes;
-  const RunPlan plan = plan_run(config.run, session.size(), {&nodes, nullptr});
+  const RunPlan plan = plan_run(config.run, session.size(), {&nodes, {}});
   RunFolder folder = make_run_folder(config, plan, nodes);
   const bool tokens = config.run.model.model_type != "mlp";
   auto report =

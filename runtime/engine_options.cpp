@@ -55,7 +55,7 @@ void require_placed(const PlacementConfig& placement) {
   require(placement.shards == PlaceBy::weights || !placement.shard_counts.empty(),
           "placement.shards goes by memory: {}", kHow);
   require(placement.batch == PlaceBy::weights || !placement.rank_samples.empty(),
-          "placement.batch goes by memory: {}", kHow);
+          "placement.batch depends on memory: {}", kHow);
 }
 
 std::vector<std::int64_t> largest_of_ranks(const MicroBatchCut& cut, int world) {

@@ -68,7 +68,7 @@ class PlacementSearch {
   PlacementSearch(const RunConfig& run, const Model& model, int world,
                   std::span<const std::int64_t> memory);
 
-  /// Deals the batch by memory: samples of ranks and rounds of the step.
+  /// Deals the batch by memory or speed: samples of ranks and rounds of the step.
   void find_samples(PlacementConfig& found);
   /// Elements of ranks, for the micro-batches that they were found to have.
   Counts find_counts();
@@ -205,7 +205,8 @@ void PlacementSearch::set_rounds(const std::vector<std::int64_t>& rank_samples,
 
 void PlacementSearch::find_samples(PlacementConfig& found) {
   const std::int64_t train = options_.labels_per_step / options_.largest_micro_batch.sequence;
-  found.rank_samples = apportion(train, batch_weights());
+  const bool by_speed = found.batch == PlaceBy::speed;
+  found.rank_samples = apportion(train, by_speed ? found.speed : batch_weights());
   const std::int64_t most = *std::max_element(found.rank_samples.begin(), found.rank_samples.end());
   const std::int64_t limit = found.most_samples.value_or(most);
   const auto works = [&](std::int64_t rounds) {
@@ -251,7 +252,7 @@ void place_run(RunConfig& run, const Model& model, int world,
   require(memory.size() == static_cast<std::size_t>(world),
           "expected the memory of {} ranks, got {}", world, memory.size());
   PlacementSearch search(run, model, world, memory);
-  if (run.placement.batch == PlaceBy::memory) search.find_samples(run.placement);
+  if (run.placement.batch != PlaceBy::weights) search.find_samples(run.placement);
   run.placement.shard_counts = search.find_counts();
 }
 

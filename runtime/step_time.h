@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "runtime/plan.h"
@@ -7,13 +8,15 @@
 
 namespace sherd {
 
-/// What a device and its links sustain, per second. The same for all ranks.
+/// What a device and its links sustain, per second.
 struct Rates {
   double products = 0.0;  ///< flops of matrix products, in the compute dtype
   double memory = 0.0;    ///< bytes read and written
   double link = 0.0;      ///< bytes that a rank receives in a collective
   double latency = 0.0;   ///< seconds that a collective takes whatever its size
   double launch = 0.0;    ///< seconds that a pass of a unit takes whatever its size
+
+  bool operator==(const Rates&) const = default;
 };
 
 /// What passes of a unit do for a micro-batch.
@@ -25,15 +28,25 @@ struct UnitWork {
 std::vector<UnitWork> unit_work(const Model& model, const PlanInput& input, const BatchShape& shape,
                                 const PlanOptions& options);
 
-struct StepTime {
-  double seconds = 0.0;
-  double exposed = 0.0;  ///< of them, how long computation waits for communication
+/// The forward passes of a micro-batch, one after the other.
+double forward_seconds(std::span<const UnitWork> work, const Rates& rates);
+
+/// How fast a rank is and what it has to do; ranks with the same pace need to be named once.
+struct RankPace {
+  Rates rates;
+  std::vector<UnitWork> work;  ///< of its largest micro-batch
+  std::int64_t rounds = 0;     ///< micro-batches that it has in a step
 };
 
-/// Runs the plan's nodes on three lanes on paper. Ranks keep step with each other, so `work` is of
-/// the largest micro-batch of any of them. A model of what bounds each node: products or memory,
-/// links or latency; what kernels lose beyond that is in the rates.
-StepTime predict_step(const Plan& plan, const ShardLayout& layout,
-                      const std::vector<UnitWork>& work, const Rates& rates);
+struct StepTime {
+  double seconds = 0.0;
+  double exposed = 0.0;  ///< of them, how long the slowest rank waits for communication
+};
+
+/// Runs the plan's nodes on paper, on three lanes of each rank. A collective begins when the last
+/// rank has come to it, and goes by the slowest link. A model of what bounds each node: products or
+/// memory, links or latency; what kernels lose beyond that is in the rates. Shards are taken to be
+/// as large as the largest one.
+StepTime predict_step(const Plan& plan, const ShardLayout& layout, std::span<const RankPace> paces);
 
 }  // namespace sherd

@@ -168,6 +168,7 @@ void resolve_for_world(LoadedConfig& config, int world) {
   RunConfig& run = config.run;
   check_weights(settings, "placement.shards", run.placement.shard_weights, world);
   check_weights(settings, "placement.batch", run.placement.batch_weights, world);
+  check_weights(settings, "placement.speed", run.placement.speed, world);
   check_memory(settings, run.placement.memory.size(), world);
   check_group(settings, run.zero.shard_group_size, world);
   const BatchKeys keys{given(settings, kBatchKeys[0]), given(settings, kBatchKeys[1]),
@@ -184,7 +185,7 @@ void resolve_for_world(LoadedConfig& config, int world) {
   run.placement.most_samples = keys.micro;
   run.placement.fewest_rounds = keys.accumulation.value_or(1);
   add_notes(config);
-  if (run.placement.batch == PlaceBy::memory) return;  // who carries what is found with the memory
+  if (run.placement.batch != PlaceBy::weights) return;  // who carries what is found with the memory
   add_batch_notes(config, keys, micro_batches_of(run, world));
 }
 
@@ -203,7 +204,7 @@ void record_placement(LoadedConfig& config, std::span<const std::int64_t> memory
   std::int64_t most = 0;
   for (int rank = 0; rank < world; ++rank) most = std::max(most, cut.largest_of_rank(rank));
   const BatchConfig found{cut.train, most, cut.rounds()};
-  record_batch(settings, found, "placement.batch and the memory of ranks");
+  record_batch(settings, found, "placement.batch and what ranks may take");
   if (const std::string uneven = uneven_batch_note(cut); !uneven.empty()) {
     config.notes.push_back(uneven);
   }

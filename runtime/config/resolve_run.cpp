@@ -76,16 +76,22 @@ int resolve_group(Settings& settings) {
   return static_cast<int>(settings.integer_or(own, 0, ""));
 }
 
-PlaceBy resolve_share(Settings& settings, std::string_view path, std::vector<double>& weights) {
-  const std::string word = settings.text(path);
-  if (word == "memory") return PlaceBy::memory;
-  if (word == "fill") return PlaceBy::fill;
-  if (word == "even") return PlaceBy::weights;
-  weights = settings.numbers(path);
+std::vector<double> resolve_weights(Settings& settings, std::string_view path) {
+  const std::vector<double> weights = settings.numbers(path);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (sum == 0.0) settings.fail(path, "at least one weight must be above 0");
   if (!std::isfinite(sum))
     settings.fail(path, "the sum of the weights is too large; only ratios count");
+  return weights;
+}
+
+PlaceBy resolve_share(Settings& settings, std::string_view path, std::vector<double>& weights) {
+  const std::string word = settings.text(path);
+  if (word == "memory") return PlaceBy::memory;
+  if (word == "fill") return PlaceBy::fill;
+  if (word == "speed") return PlaceBy::speed;
+  if (word == "even") return PlaceBy::weights;
+  weights = resolve_weights(settings, path);
   return PlaceBy::weights;
 }
 
@@ -152,6 +158,12 @@ PlacementConfig resolve_placement(Settings& settings) {
   placement.shards = resolve_share(settings, "placement.shards", placement.shard_weights);
   placement.batch = resolve_share(settings, "placement.batch", placement.batch_weights);
   placement.memory = resolve_memory(settings);
+  if (placement.batch == PlaceBy::speed) {
+    if (!settings.given("placement.speed")) {
+      settings.fail("placement.batch", "goes by speed: give placement.speed, a number per rank");
+    }
+    placement.speed = resolve_weights(settings, "placement.speed");
+  }
   return placement;
 }
 

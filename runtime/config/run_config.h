@@ -43,15 +43,17 @@ enum class PlaceBy {
   weights,
   memory,  ///< in proportion to the memory a rank has left
   fill,    ///< rank after rank, as much as it may take
+  speed,   ///< samples only: in proportion to how fast ranks are
 };
 
-/// Who holds and computes how much. By memory, `place_run` finds the counts.
+/// Who holds and computes how much. By memory or speed, `place_run` finds the counts.
 struct PlacementConfig {
   PlaceBy shards = PlaceBy::weights;
   PlaceBy batch = PlaceBy::weights;
   std::vector<double> shard_weights;  ///< one per rank; empty: even
   std::vector<double> batch_weights;
   std::vector<std::int64_t> memory;  ///< bytes a rank may take, for all or each; empty: not given
+  std::vector<double> speed;         ///< of each rank, where samples go by it; only ratios count
   std::optional<std::int64_t> most_samples;  ///< of a micro-batch that is sized by memory
   std::int64_t fewest_rounds = 1;            ///< of a step whose batch is dealt by memory
 

@@ -95,10 +95,16 @@ constexpr SchemaKey kKeys[] = {
     {.path = "placement.batch",
      .type = weights,
      .meaning = "how samples are dealt: even; memory: each rank has as many samples and as large "
-                "micro-batches as its memory allows; or micro-batches by a weight per rank",
+                "micro-batches as its memory allows; speed: samples by placement.speed, in "
+                "micro-batches that fit each rank's memory; or micro-batches by a weight per rank",
      .standard = "\"even\"",
      .min = 0,
-     .choices = "even|memory"},
+     .choices = "even|memory|speed"},
+    {.path = "placement.speed",
+     .type = numbers,
+     .meaning = "how fast each rank computes, for placement.batch \"speed\"; only ratios count",
+     .otherwise = "needed where the batch goes by it; sherd plan --fit finds it from rates",
+     .min = 0},
     {.path = "placement.memory",
      .type = strings,
      .meaning = "what each rank may take, such as \"24GiB\": one size for all, or one per rank; a "

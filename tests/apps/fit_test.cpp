@@ -7,6 +7,8 @@
 #include "apps/quantity.h"
 #include "apps/rates.h"
 #include "core/error.h"
+#include "models/build.h"
+#include "runtime/placement.h"
 
 using namespace sherd;
 using Catch::Matchers::ContainsSubstring;
@@ -25,7 +27,7 @@ RunConfig resolved(const std::vector<std::string>& changes = {}) {
 }
 
 FitSearch search(const std::vector<std::int64_t>& memory) {
-  const Rates rates = rates_for(usual_rates(DeviceChoice::cuda), DType::f32);
+  const std::vector<Rates> rates = rates_for(usual_rates(DeviceChoice::cuda), DType::f32, 4);
   return find_fits(resolved(), 4, DeviceMemory(memory, 4), rates);
 }
 
@@ -66,8 +68,8 @@ TEST_CASE("when nothing fits, the smallest run says how much it lacks") {
 TEST_CASE("the model agrees with what two H200 took for a step, and with its arena") {
   LoadedConfig config = load_run_config(SHERD_BENCHMARKS "/llama_1b5.json");
   resolve_for_world(config, 2);
-  const Rates rates = rates_for(usual_rates(DeviceChoice::cuda), DType::bf16);
-  const RunPlan plan = plan_run(config.run, 2, {nullptr, &rates});
+  const std::vector<Rates> rates = rates_for(usual_rates(DeviceChoice::cuda), DType::bf16, 2);
+  const RunPlan plan = plan_run(config.run, 2, {nullptr, rates});
   constexpr double kMeasuredSeconds = 0.332;  // benchmarks/results/h200.md
   CHECK(std::abs(plan.time.seconds - kMeasuredSeconds) < 0.15 * kMeasuredSeconds);
   CHECK(bytes_text(plan.peak_bytes()) == "37.8 GiB");
@@ -77,4 +79,34 @@ TEST_CASE("memory may differ, and then shards and batch go by it") {
   const FitSearch found = search({900'000, 6'000'000, 3'000'000, 900'000});
   REQUIRE(!found.best.empty());
   for (const Fit& fit : found.best) CHECK(fit.headroom_bytes >= 0);
+}
+
+TEST_CASE("a slow card among fast ones gets less of the batch, and the step is faster for it") {
+  const DeviceMemory memory({std::int64_t{1} << 30}, 4);
+  const Rates fast{1e12, 1e15, 1e15, 0.0, 0.0};  // bound by products
+  Rates slow = fast;
+  slow.products /= 5.0;
+  const std::vector<Rates> rates = {fast, slow, fast, fast};
+  const FitSearch found = find_fits(resolved(), 4, memory, rates);
+  REQUIRE(!found.best.empty());
+  const Fit& best = found.best.front();
+  INFO(best.description);
+  CHECK_THAT(best.description, ContainsSubstring("by speed"));
+  // 16 samples at speeds 5, 1, 5, 5.
+  CHECK(best.plan.batch.rank_samples == std::vector<std::int64_t>{5, 1, 5, 5});
+  RunConfig even = resolved({"zero_optimization.stage=0", "train_micro_batch_size_per_gpu=4"});
+  const RunPlan slowed = plan_run(even, 4, {nullptr, rates});
+  CHECK(best.plan.time.seconds < 0.3 * slowed.time.seconds);  // of 5/20 that products allow
+
+  RunConfig again = resolved(best.changes);
+  place_run(again, build_model(again.model), 4, memory.per_rank(4));
+  const RunPlan same = plan_run(again, 4, {nullptr, rates});
+  CHECK(same.hash == best.plan.hash);
+  CHECK(same.batch.rank_samples == best.plan.batch.rank_samples);
+}
+
+TEST_CASE("rates of another number of ranks are refused") {
+  DeviceRates rates = usual_rates(DeviceChoice::cpu);
+  rates.ranks = {rates, rates};
+  CHECK_THROWS_WITH(rates_for(rates, DType::f32, 3), ContainsSubstring("those of 2 ranks"));
 }

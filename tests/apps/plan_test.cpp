@@ -166,6 +166,31 @@ TEST_CASE("the search writes a run file that is planned, and trained, as it was 
   CHECK(trained.says("hash " + plan["hash"].get<std::string>()));
 }
 
+TEST_CASE("a slow rank among fast ones is found less to do, and the run file says so", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string found = folder.path("found.json");
+  const std::string rates = folder.write(
+      "rates.json", R"({"gemm": 1, "memory": 1e6, "link": 1e6, "latency": 1e-3, "launch": 1e-3,
+                        "ranks": [{"gemm": 0.4}, {}]})");
+  const CommandResult fit =
+      run_sherd("plan " + write_llama_run(folder) + " --ranks 2 --fit --device-memory 1GiB" +
+                " --rates " + rates + " --write " + found);
+  INFO(fit.output);
+  REQUIRE(fit.exit_code == 0);
+  CHECK(fit.says("\nrank 0 "));
+  CHECK(fit.says("less by speed"));
+  const CommandResult trained = run_ranks(2, "train " + found);
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK(trained.says("over 2 ranks: rank 0 carries 2 samples, rank 1 5 samples"));
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + found + " --ranks 2 --format json 2>/dev/null").output);
+  const auto memory = nlohmann::json::parse(folder.read("run/memory.json"));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(memory[rank]["measured_bytes"] == plan["ranks"][rank]["peak_bytes"]);
+  }
+}
+
 TEST_CASE("the search says what it needs, and what is lacking") {
   const TemporaryFolder folder;
   const std::string run = "plan " + write_llama_run(folder) + " --ranks 2 --fit";
@@ -183,7 +208,7 @@ TEST_CASE("rates are measured for the search", "[dist]") {
   const CommandResult fit = run_sherd("plan " + write_llama_run(folder) +
                                       " --ranks 2 --fit --device-memory 1GiB --rates " + rates);
   CHECK(fit.exit_code == 0);
-  CHECK(fit.says("threads a rank, 2 ranks"));
+  CHECK(fit.says("CPU, 1 thread a rank, 2 ranks"));
 }
 
 TEST_CASE("the largest models are listed, and drawn on request") {

@@ -16,7 +16,7 @@ TEST_CASE("rates are given over the usual ones") {
   CHECK(rates.link_gbs == 50.5);
   CHECK(rates.latency_us == 7);
   CHECK(rates.memory_gbs == usual_rates(DeviceChoice::cuda).memory_gbs);
-  const Rates used = rates_for(rates, DType::bf16);
+  const Rates used = rates_for(rates, DType::bf16, 1).front();
   CHECK(used.products == 100e12);
   CHECK(used.link == 50.5e9);
   CHECK(parse_rates("gemm_16bit=3", DeviceChoice::cpu).single_tflops ==
@@ -37,4 +37,34 @@ TEST_CASE("rates that make no sense say what would") {
   CHECK_THROWS_WITH(parse("gemm=1,"), ContainsSubstring("bench rates"));
   CHECK_THROWS_WITH(parse("link=0"), ContainsSubstring("above 0"));
   CHECK_THROWS_AS(parse("not-there.json"), ArgumentError);
+}
+
+TEST_CASE("ranks may have rates of their own, over those of all") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("rates.json", R"({"device": "cards", "gemm": 100,
+      "memory": 10, "ranks": [{}, {"gemm_16bit": 25, "device": "an old card"}]})");
+  const DeviceRates rates = parse_rates(path, DeviceChoice::cuda);
+  REQUIRE(rates.ranks.size() == 2);
+  const std::vector<Rates> used = rates_for(rates, DType::bf16, 2);
+  CHECK(used[0].products == 100e12);
+  CHECK(used[1].products == 25e12);
+  CHECK(used[1].memory == 10e9);
+  CHECK_THAT(to_string(rates), ContainsSubstring("\nrank 1 an old card: 100 TFLOP/s in f32, 25"));
+  CHECK(rates_json(rates_of_json(rates_json(rates))) == rates_json(rates));
+}
+
+TEST_CASE("measured ranks are told apart only where they differ by more than noise") {
+  const DeviceRates one{"a card", 10, 20, 30, 4, 5, 6};
+  DeviceRates other = one;
+  other.half_tflops = 19;
+  other.latency_us = 7;
+  const DeviceRates alike = rates_of_ranks({one, other});
+  CHECK(alike.ranks.empty());
+  CHECK(alike.half_tflops == 19);
+  CHECK(alike.latency_us == 7);
+  other.half_tflops = 10;
+  const DeviceRates apart = rates_of_ranks({one, other});
+  REQUIRE(apart.ranks.size() == 2);
+  CHECK(apart.ranks[0].half_tflops == 20);
+  CHECK(apart.half_tflops == 10);
 }

@@ -193,3 +193,29 @@ TEST_CASE("what goes by memory needs to know it, and something to cut") {
   CHECK(memory_per_rank(std::vector<std::int64_t>{7}, 3) == std::vector<std::int64_t>{7, 7, 7});
   CHECK_THROWS_AS(memory_per_rank(memory, 3), ArgumentError);
 }
+
+TEST_CASE("samples go by speed, in micro-batches that fit each rank's memory") {
+  const std::vector<std::string> changes = {"placement.batch=\"speed\"",
+                                            "placement.speed=[3, 1, 2, 2]"};
+  const std::vector<std::int64_t> roomy(4, std::int64_t{1} << 30);
+  const RunConfig wide = placed(run_config(4, changes), 4, roomy);
+  CHECK(wide.placement.rank_samples == std::vector<std::int64_t>{9, 3, 6, 6});
+  CHECK(wide.placement.rounds == 1);
+  RunConfig smallest = run_config(4);
+  smallest.batch.micro = 1;
+  const std::int64_t one_sample = peaks(smallest, 4).front();
+  const std::vector<std::int64_t> tight(4, one_sample * 5 / 4);
+  const RunConfig narrow = placed(run_config(4, changes), 4, tight);
+  CHECK(narrow.placement.rank_samples == wide.placement.rank_samples);
+  CHECK(narrow.placement.rounds > 1);
+  for (const std::int64_t taken : peaks(narrow, 4)) CHECK(taken <= tight.front());
+}
+
+TEST_CASE("a batch by speed needs speeds, one per rank") {
+  CHECK_THROWS_WITH(run_config(4, {"placement.batch=\"speed\""}),
+                    ContainsSubstring("give placement.speed"));
+  CHECK_THROWS_WITH(run_config(4, {"placement.batch=\"speed\"", "placement.speed=[1, 2]"}),
+                    ContainsSubstring("has 2 weights for 4 ranks"));
+  CHECK_THROWS_WITH(run_config(2, {"placement.batch=\"speed\"", "placement.speed=[0, 0]"}),
+                    ContainsSubstring("at least one weight"));
+}

@@ -16,7 +16,9 @@ namespace {
 
 constexpr double kFast = 1e30;
 
-StepTime time_of(const Rates& rates, const std::vector<std::string>& changes, int world = 4) {
+/// Of ranks of which all are alike, or each has its own rates.
+StepTime time_of(const std::vector<Rates>& rates, const std::vector<std::string>& changes,
+                 int world = 4) {
   LoadedConfig config = parse_run_config(
       R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
                     "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
@@ -31,7 +33,15 @@ StepTime time_of(const Rates& rates, const std::vector<std::string>& changes, in
   const BatchShape& shape = options.largest_micro_batch;
   const PlanInput input = plan_input(model, layout, shape, options.plan);
   const Plan plan = make_plan(input, options.plan);
-  return predict_step(plan, layout, unit_work(model, input, shape, options.plan), rates);
+  std::vector<RankPace> paces;
+  for (const Rates& own : rates) {
+    paces.push_back({own, unit_work(model, input, shape, options.plan), options.plan.rounds});
+  }
+  return predict_step(plan, layout, paces);
+}
+
+StepTime time_of(const Rates& rates, const std::vector<std::string>& changes, int world = 4) {
+  return time_of(std::vector<Rates>{rates}, changes, world);
 }
 
 double flops_of_step(int rounds) {
@@ -82,4 +92,39 @@ TEST_CASE("unequal shards make collectives as slow as the rank that sends most")
 TEST_CASE("one rank communicates nothing") {
   const StepTime time = time_of({1e9, kFast, 1.0, 1.0, 0.0}, {}, 1);
   CHECK(time.exposed == Approx(0.0).margin(1e-9 * time.seconds));
+}
+
+TEST_CASE("a step takes as long as the slowest rank, and waiting for it is not communication") {
+  const std::string stage = "zero_optimization.stage=" + GENERATE(as<std::string>(), "0", "1", "3");
+  const Rates fast{1e9, kFast, kFast, 0.0, 0.0};
+  const Rates slow{1e8, kFast, kFast, 0.0, 0.0};
+  const StepTime mixed = time_of({fast, slow, fast, fast}, {stage});
+  CHECK(mixed.seconds == Approx(time_of(slow, {stage}).seconds));
+  CHECK(mixed.exposed == Approx(0.0).margin(1e-9 * mixed.seconds));
+}
+
+TEST_CASE("a rank that runs out of micro-batches waits for the others") {
+  const Rates rates{1e9, kFast, kFast, 0.0, 0.0};
+  const LoadedConfig config = parse_run_config(
+      R"({"model": {"model_type": "mlp", "layers": [8, 8, 4]},
+          "data": {"format": "synthetic"}, "steps": 1, "train_batch_size": 4,
+          "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}})",
+      "test");
+  const Model model = build_model(config.run.model);
+  PlanOptions plan_options;
+  plan_options.world = plan_options.group_size = 2;
+  plan_options.stage = 3;
+  plan_options.rounds = 3;
+  LayoutOptions layout_options;
+  layout_options.group_size = 2;
+  const ShardLayout layout(model.units, layout_options);
+  const PlanInput input = plan_input(model, layout, {1, 1}, plan_options);
+  const Plan plan = make_plan(input, plan_options);
+  const std::vector<UnitWork> work = unit_work(model, input, {1, 1}, plan_options);
+  const auto seconds = [&](std::int64_t first, std::int64_t second) {
+    const std::vector<RankPace> paces = {{rates, work, first}, {rates, work, second}};
+    return predict_step(plan, layout, paces).seconds;
+  };
+  CHECK(seconds(1, 3) == Approx(seconds(3, 3)));
+  CHECK(seconds(1, 1) == Approx(seconds(3, 3) / 3.0));
 }

@@ -126,8 +126,9 @@ TEST_CASE("files and overrides are read, and --set wins") {
 }
 
 TEST_CASE("placements that are unknown say what there is") {
-  CHECK_THAT(error_in(R"("placement": {"batch": "odd"})"),
-             ContainsSubstring("expected one of even, memory, or a list of weights, one per rank"));
+  CHECK_THAT(
+      error_in(R"("placement": {"batch": "odd"})"),
+      ContainsSubstring("expected one of even, memory, speed, or a list of weights, one per rank"));
   CHECK_THAT(error_in(R"("placement": {"shards": "memroy"})"),
              ContainsSubstring("did you mean \"memory\"?"));
   CHECK_THAT(error_in(R"("placement": {"batch": "fill"})"), ContainsSubstring("got \"fill\""));

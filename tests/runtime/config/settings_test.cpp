@@ -74,7 +74,7 @@ TEST_CASE("a wrong type names what came and what was expected") {
   CHECK_THAT(error_in("{\"compile\": {\"passes\": \"x\"}}"),
              EndsWith("expected a list of strings"));
   CHECK_THAT(error_in("{\"placement\": {\"batch\": 3}}"),
-             EndsWith("expected one of even, memory, or a list of weights, one per rank"));
+             EndsWith("expected one of even, memory, speed, or a list of weights, one per rank"));
 }
 
 TEST_CASE("a document that is no object is an error") {
