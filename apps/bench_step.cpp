@@ -108,7 +108,8 @@ ExitCode bench_step_command(const BenchStepCommand& command, MpiSession& session
   BenchTable table({"run", "step ms", "ratio", "labels/s", "exposed ms", "peak a rank"});
   for (const auto& contender : contenders) table.add(contender->row(contenders[0]->step_ms()));
   std::fputs(fmt::format("{}, {} each in turns, medians\n{}", counted(session.size(), "rank"),
-                         counted(command.rounds * command.steps_per_round, "step"), table.text())
+                         counted(std::int64_t{command.rounds} * command.steps_per_round, "step"),
+                         table.text())
                  .c_str(),
              stdout);
   return ExitCode::ok;
