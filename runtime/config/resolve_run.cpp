@@ -77,7 +77,7 @@ int resolve_group(Settings& settings) {
 }
 
 std::vector<double> resolve_weights(Settings& settings, std::string_view path) {
-  const std::vector<double> weights = settings.numbers(path);
+  std::vector<double> weights = settings.numbers(path);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (sum == 0.0) settings.fail(path, "at least one weight must be above 0");
   if (!std::isfinite(sum))

@@ -1,6 +1,7 @@
 #include "runtime/data/data_fingerprint.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/buffer.h"
 #include "runtime/data/micro_batch_reader.h"
@@ -17,8 +18,7 @@ std::uint64_t data_fingerprint(const SampleSet& samples) {
   std::uint64_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto share = count == 1 ? 0.0 : static_cast<double>(i) / static_cast<double>(count - 1);
-    const HostBatch batch =
-        reader.read(0, static_cast<std::int64_t>(share * static_cast<double>(last) + 0.5), 1);
+    const HostBatch batch = reader.read(0, std::llround(share * static_cast<double>(last)), 1);
     sum = digest(batch.inputs.data(), batch.inputs.size_bytes(), sum);
     sum = digest(batch.labels.data(), batch.labels.size_bytes(), sum);
   }
