@@ -60,6 +60,7 @@ void require_placed(const PlacementConfig& placement) {
 
 std::vector<std::int64_t> largest_of_ranks(const MicroBatchCut& cut, int world) {
   std::vector<std::int64_t> samples;
+  samples.reserve(static_cast<std::size_t>(world));
   for (int rank = 0; rank < world; ++rank) samples.push_back(cut.largest_of_rank(rank));
   return samples;
 }
