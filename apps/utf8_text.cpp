@@ -1,36 +1,11 @@
 #include "apps/utf8_text.h"
 
+#include "core/utf8.h"
+
 namespace sherd {
 namespace {
 
 constexpr const char* kReplacement = "\xEF\xBF\xBD";
-
-/// Bytes of the sequence that a byte starts; 0 when it starts none.
-std::size_t sequence_bytes(unsigned char byte) {
-  if (byte < 0x80) return 1;
-  if (byte >= 0xC2 && byte <= 0xDF) return 2;
-  if (byte >= 0xE0 && byte <= 0xEF) return 3;
-  if (byte >= 0xF0 && byte <= 0xF4) return 4;
-  return 0;
-}
-
-/// The second byte rules out overlong forms, surrogates and what lies above U+10FFFF.
-bool may_follow(const std::string& pending, unsigned char byte) {
-  if (byte < 0x80 || byte > 0xBF) return false;
-  if (pending.size() > 1) return true;
-  switch (static_cast<unsigned char>(pending.front())) {
-    case 0xE0:
-      return byte >= 0xA0;
-    case 0xED:
-      return byte <= 0x9F;
-    case 0xF0:
-      return byte >= 0x90;
-    case 0xF4:
-      return byte <= 0x8F;
-    default:
-      return true;
-  }
-}
 
 /// C1 controls, U+0080 to U+009F, move cursors too.
 bool is_control(const std::string& sequence) {
@@ -47,7 +22,7 @@ std::string printable(const std::string& sequence) {
 }  // namespace
 
 std::string Utf8Text::add_first(unsigned char byte) {
-  const std::size_t bytes = sequence_bytes(byte);
+  const std::size_t bytes = utf8_sequence_bytes(byte);
   if (bytes == 0) return kReplacement;
   const std::string start(1, static_cast<char>(byte));
   if (bytes == 1) return printable(start);
@@ -58,7 +33,7 @@ std::string Utf8Text::add_first(unsigned char byte) {
 
 std::string Utf8Text::add(unsigned char byte) {
   if (pending_.empty()) return add_first(byte);
-  if (!may_follow(pending_, byte)) {
+  if (!utf8_may_follow(pending_, byte)) {
     pending_.clear();
     return kReplacement + add_first(byte);
   }

@@ -38,20 +38,6 @@ struct CsvDataset::Columns {
   }
 };
 
-namespace {
-
-[[noreturn]] void throw_no_column(const std::string& path, const std::string& label_column,
-                                  const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 20;
-  const auto shown = std::min(names.size(), kMostNames);
-  throw DataError(fmt::format(
-      "{}: no column is called \"{}\"; the first line has {}{}", path, label_column,
-      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-      shown < names.size() ? ", ..." : ""));
-}
-
-}  // namespace
-
 CsvDataset::CsvDataset(const std::vector<std::string>& paths, const std::string& label_column,
                        const SampleSpec& sample)
     : sample_(sample) {
@@ -60,17 +46,13 @@ CsvDataset::CsvDataset(const std::vector<std::string>& paths, const std::string&
 
 void CsvDataset::load(const std::string& path, const std::string& label_column) {
   const MappedFile file(path);
-  CsvReader reader({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path);
+  CsvReader reader(file.text(), path);
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw DataError(fmt::format("{} is empty", path));
   Columns columns{path, fields.size(), fields.size() - 1, false, {}};
   columns.has_header = !label_column.empty() || !parse_number(fields.back());
   if (columns.has_header) columns.names = fields;
-  if (!label_column.empty()) {
-    const auto found = std::find(fields.begin(), fields.end(), label_column);
-    if (found == fields.end()) throw_no_column(path, label_column, fields);
-    columns.label = static_cast<std::size_t>(found - fields.begin());
-  }
+  if (!label_column.empty()) columns.label = column_named(label_column, fields, path);
   if (static_cast<std::int64_t>(columns.count) != sample_.features + 1) {
     throw DataError(
         fmt::format("{}: line {} has {} columns; the model takes {}, {} features and the "

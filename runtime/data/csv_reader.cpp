@@ -4,21 +4,17 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace sherd {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t";
 
 }  // namespace
 
 CsvReader::CsvReader(std::string_view text, std::string path)
-    : rest_(text), path_(std::move(path)) {
-  if (rest_.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    rest_.remove_prefix(kByteOrderMark.size());
-  }
-}
+    : rest_(without_byte_order_mark(text)), path_(std::move(path)) {}
 
 bool CsvReader::next(std::vector<std::string>& fields) {
   skip_empty_lines();
@@ -97,6 +93,18 @@ void CsvReader::end_line() {
   if (rest_.empty()) return;
   rest_.remove_prefix(1);
   ++line_;
+}
+
+std::size_t column_named(const std::string& name, const std::vector<std::string>& header,
+                         const std::string& path) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
+  constexpr std::size_t kMostNames = 20;
+  const auto shown = std::min(header.size(), kMostNames);
+  throw DataError(fmt::format(
+      "{}: no column is called \"{}\"; the first line has {}{}", path, name,
+      fmt::join(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < header.size() ? ", ..." : ""));
 }
 
 }  // namespace sherd

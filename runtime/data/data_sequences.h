@@ -12,6 +12,7 @@ enum class DataSequence : std::uint64_t {
   synthetic_successors = 0xDA7A'02ull << 40,
   synthetic_features = 0xDA7A'03ull << 40,
   synthetic_teacher = 0xDA7A'04ull << 40,
+  held_out = 0xDA7A'05ull << 40,
 };
 
 }  // namespace sherd

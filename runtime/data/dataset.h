@@ -14,6 +14,7 @@ struct SampleLayout {
   DType dtype = DType::i32;
   std::int64_t inputs = 0;
   std::int64_t labels = 0;
+  bool padded = false;  ///< whether some inputs may be padding
   bool operator==(const SampleLayout&) const = default;
 };
 
@@ -32,6 +33,8 @@ class Dataset {
   /// Writes sample `index` < size() to 1-d host tensors of layout()'s sizes. Throws DataError that
   /// names file and place when the sample holds what the model cannot take.
   virtual void read(std::int64_t index, const Tensor& inputs, const Tensor& labels) const = 0;
+  /// Inputs of sample `index` that are real, the first ones; what follows is padding.
+  virtual std::int64_t valid_inputs(std::int64_t /*index*/) const { return layout().inputs; }
   /// "2 files, 4404410 tokens, 17204 samples of 256", for people.
   virtual std::string description() const = 0;
 };

@@ -1,5 +1,7 @@
 #include "runtime/data/micro_batch_reader.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace sherd {
@@ -18,6 +20,7 @@ MicroBatchReader::MicroBatchReader(const SampleSet& samples, SampleOrder order, 
   const std::int64_t rows = max_samples * slots;
   inputs_ = Buffer(memory, rows * layout_.inputs * size_of(layout_.dtype));
   labels_ = Buffer(memory, rows * layout_.labels * size_of(DType::i32));
+  if (layout_.padded) mask_ = Buffer(memory, rows * layout_.inputs * size_of(DType::i32));
 }
 
 HostBatch MicroBatchReader::views(int slot, std::int64_t count) const {
@@ -28,14 +31,20 @@ HostBatch MicroBatchReader::views(int slot, std::int64_t count) const {
   const std::int64_t first = max_samples_ * slot;
   const Tensor inputs = inputs_.tensor(layout_.dtype, {rows, layout_.inputs}).rows(first, count);
   const Tensor labels = labels_.tensor(DType::i32, {rows, layout_.labels}).rows(first, count);
-  // Features carry one label each, a vector of them; tokens carry one per token.
-  return {inputs, layout_.dtype == DType::f32 ? labels.view({count}) : labels};
+  Tensor mask;
+  if (layout_.padded) mask = mask_.tensor(DType::i32, {rows, layout_.inputs}).rows(first, count);
+  return {inputs, layout_.labels == 1 ? labels.view({count}) : labels, mask};
 }
 
 void MicroBatchReader::read_row(const HostBatch& batch, std::int64_t row,
                                 std::int64_t number) const {
   samples_->read(order_.position(number), batch.inputs.flat({row * layout_.inputs, layout_.inputs}),
                  batch.labels.flat({row * layout_.labels, layout_.labels}));
+  if (!layout_.padded) return;
+  std::int32_t* mask = batch.mask.as<std::int32_t>() + row * layout_.inputs;
+  const std::int64_t valid = samples_->valid_inputs(order_.position(number));
+  std::fill_n(mask, valid, 1);
+  std::fill(mask + valid, mask + layout_.inputs, 0);
 }
 
 HostBatch MicroBatchReader::read(int slot, std::span<const std::int64_t> numbers) {

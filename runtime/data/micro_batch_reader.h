@@ -13,7 +13,8 @@ namespace sherd {
 /// A micro-batch in host memory.
 struct HostBatch {
   Tensor inputs;  ///< [B, T] i32 tokens, or [B, F] f32 features
-  Tensor labels;  ///< [B, T] i32, or [B] i32 for features
+  Tensor labels;  ///< [B, T] i32, or [B] i32 where a sample has one
+  Tensor mask;    ///< [B, T] i32, 1 = real and 0 = padding; undefined where nothing is padded
 };
 
 /// Reads micro-batches into buffers of its own, sized once. Several slots let one micro-batch be
@@ -41,6 +42,7 @@ class MicroBatchReader {
   int slots_;
   Buffer inputs_;
   Buffer labels_;
+  Buffer mask_;
 };
 
 }  // namespace sherd

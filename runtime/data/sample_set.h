@@ -24,6 +24,7 @@ class SampleSet {
   std::int64_t index_of(std::int64_t number) const;
   /// As Dataset::read.
   void read(std::int64_t number, const Tensor& inputs, const Tensor& labels) const;
+  std::int64_t valid_inputs(std::int64_t number) const;
 
  private:
   const Dataset* dataset_ = nullptr;
@@ -38,10 +39,16 @@ struct SampleSplit {
 
 /// All samples of a data set.
 SampleSet all_samples(const Dataset& dataset);
-/// The last samples of each file become the validation set: floor(fraction * size) in all, spread
-/// so that each file gives its share to within one sample. Whole ranges, so no training window lies
-/// between two of validation; at least one stays to train on. Throws ArgumentError for a fraction
-/// outside [0, 1), and for one above 0 that holds out no sample.
-SampleSplit split_samples(const Dataset& dataset, double validation_fraction);
+/// Which samples of a data set are held out.
+enum class HeldOut {
+  ends,  ///< the last of each file, its share to within one sample: no window of training text lies
+         ///< between two of validation
+  spread,  ///< a pseudo-random choice, the same for every run: files may be sorted by label
+};
+/// floor(fraction * size) samples become the validation set, and at least one stays to train on.
+/// Throws ArgumentError for a fraction outside [0, 1), and for one above 0 that holds out no
+/// sample.
+SampleSplit split_samples(const Dataset& dataset, double validation_fraction,
+                          HeldOut held_out = HeldOut::ends);
 
 }  // namespace sherd

@@ -12,6 +12,7 @@ struct SampleSpec {
   bool label_per_token = true;   ///< false: one label per sample
   std::int64_t input_range = 0;  ///< tokens are in [0, input_range)
   std::int64_t label_range = 0;  ///< labels are in [0, label_range)
+  std::int64_t token_types = 0;  ///< kinds of tokens that a batch may tell apart; 0: none
 };
 
 }  // namespace sherd

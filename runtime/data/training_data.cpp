@@ -11,6 +11,7 @@
 #include "runtime/data/file_glob.h"
 #include "runtime/data/npy_dataset.h"
 #include "runtime/data/synthetic_dataset.h"
+#include "runtime/data/text_dataset.h"
 #include "runtime/data/token_dataset.h"
 
 namespace sherd {
@@ -18,12 +19,40 @@ namespace {
 
 using Format = DataConfig::Format;
 
-constexpr std::array<std::string_view, 6> kFormatNames = {"bytes", "llmc", "nanogpt",
-                                                          "csv",   "npy",  "synthetic"};
+constexpr std::array<std::string_view, 7> kFormatNames = {"bytes", "llmc",  "nanogpt",  "csv",
+                                                          "npy",   "jsonl", "synthetic"};
 
 std::string_view name_of(Format format) { return kFormatNames[static_cast<std::size_t>(format)]; }
 
+/// What a model takes, and the formats that give it.
+struct Taken {
+  std::string_view what;
+  std::vector<Format> formats;
+};
+
 bool takes_tokens(const SampleSpec& sample) { return sample.inputs == SampleSpec::Inputs::tokens; }
+bool takes_texts(const SampleSpec& sample) {
+  return takes_tokens(sample) && !sample.label_per_token;
+}
+
+Taken taken_by(const SampleSpec& sample) {
+  if (takes_texts(sample)) return {"texts with a label each", {Format::csv, Format::jsonl}};
+  if (takes_tokens(sample)) {
+    return {"tokens", {Format::bytes, Format::llmc, Format::nanogpt, Format::synthetic}};
+  }
+  return {"features", {Format::csv, Format::npy, Format::synthetic}};
+}
+
+void check_format(Format format, const SampleSpec& sample) {
+  require(takes_tokens(sample) || !sample.label_per_token,
+          "no data format gives features with a label for each");
+  const Taken taken = taken_by(sample);
+  std::vector<std::string_view> names;
+  for (const Format fitting : taken.formats) names.push_back(name_of(fitting));
+  require(std::count(taken.formats.begin(), taken.formats.end(), format) > 0,
+          "data.format \"{}\" does not give the {} that the model takes: use {}", name_of(format),
+          taken.what, fmt::join(names, ", "));
+}
 
 /// Every token is an input, and the label of the one before it.
 std::int64_t vocabulary(const SampleSpec& sample) {
@@ -33,14 +62,7 @@ std::int64_t vocabulary(const SampleSpec& sample) {
 void check(const DataConfig& config, const SampleSpec& sample) {
   const Format format = config.format;
   const bool synthetic = format == Format::synthetic;
-  const bool table = format == Format::csv || format == Format::npy;
-  require(synthetic || table != takes_tokens(sample),
-          "data.format \"{}\" gives {}, but the model takes {}: use {}", name_of(format),
-          table ? "features" : "tokens", takes_tokens(sample) ? "tokens" : "features",
-          takes_tokens(sample) ? "bytes, llmc, nanogpt or synthetic" : "csv, npy or synthetic");
-  require(sample.label_per_token == takes_tokens(sample), "no data format gives {} with {}",
-          takes_tokens(sample) ? "tokens" : "features",
-          sample.label_per_token ? "a label for each" : "one label per sample");
+  check_format(format, sample);
   require(synthetic || !config.train.empty(),
           "data.train is missing: name a file or a glob, or give data.format \"synthetic\"");
   require(!synthetic || (config.train.empty() && config.validation.empty()),
@@ -48,8 +70,9 @@ void check(const DataConfig& config, const SampleSpec& sample) {
   require(config.validation.empty() || config.validation_fraction == 0.0,
           "data.validation names files and data.validation_fraction is {}: give one of them",
           config.validation_fraction);
-  require(config.label_column.empty() || format == Format::csv,
-          "data.label_column is for format \"csv\", not \"{}\"", name_of(format));
+  const bool has_columns = format == Format::csv || format == Format::jsonl;
+  require(config.label_column.empty() || has_columns,
+          "data.label_column is for formats csv and jsonl, not \"{}\"", name_of(format));
 }
 
 std::unique_ptr<Dataset> open_tokens(const DataConfig& config, const SampleSpec& sample,
@@ -84,6 +107,9 @@ std::unique_ptr<Dataset> open_synthetic(const DataConfig& config, const SampleSp
 
 std::unique_ptr<Dataset> open(const DataConfig& config, const SampleSpec& sample,
                               const std::string& pattern, std::uint64_t seed) {
+  if (takes_texts(sample)) {
+    return std::make_unique<TextDataset>(matching_files(pattern), config, sample);
+  }
   switch (config.format) {
     case Format::synthetic:
       return open_synthetic(config, sample, seed);
@@ -102,7 +128,8 @@ TrainingData::TrainingData(const DataConfig& config, const SampleSpec& sample, s
   check(config, sample);
   train_files_ = open(config, sample, config.train, seed);
   if (config.validation.empty()) {
-    SampleSplit split = split_samples(*train_files_, config.validation_fraction);
+    SampleSplit split = split_samples(*train_files_, config.validation_fraction,
+                                      takes_texts(sample) ? HeldOut::spread : HeldOut::ends);
     train_ = std::move(split.train);
     validation_ = std::move(split.validation);
     return;

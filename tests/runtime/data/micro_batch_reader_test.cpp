@@ -7,7 +7,9 @@
 
 #include "core/error.h"
 #include "runtime/data/synthetic_dataset.h"
+#include "runtime/data/text_dataset.h"
 #include "tests/runtime/data/sample_of.h"
+#include "tests/runtime/temporary_folder.h"
 
 namespace {
 
@@ -69,9 +71,34 @@ TEST_CASE("feature batches have a vector of labels", "[data]") {
   const HostBatch batch = reader.read(0, 6, 2);
   CHECK(batch.inputs.shape() == Shape{2, 3});
   CHECK(batch.labels.shape() == Shape{2});
+  CHECK_FALSE(batch.mask.defined());
   const Sample last = sample_of(set, 7);
   CHECK(std::equal(last.features.begin(), last.features.end(), batch.inputs.as<float>() + 3));
   CHECK(batch.labels.as<std::int32_t>()[1] == last.labels[0]);
+}
+
+TEST_CASE("padded samples come with a mask", "[data]") {
+  HostMemory memory;
+  const TemporaryFolder folder;
+  DataConfig config;
+  config.format = DataConfig::Format::csv;
+  config.sequence_length = 4;
+  config.labels = {"x", "y"};
+  const TextDataset data({folder.write("t.csv", "text,label\na,x\nbcde,y\nfg,y\n")}, config,
+                         {SampleSpec::Inputs::tokens, 0, false, 258, 2});
+  const SampleSet set = all_samples(data);
+  MicroBatchReader reader(set, SampleOrder(3, false, 0), memory, 3, 2);
+  reader.read(0, std::vector<std::int64_t>{2, 2, 2});
+  const HostBatch batch = reader.read(0, std::vector<std::int64_t>{0, 1});
+  const HostBatch other = reader.read(1, std::vector<std::int64_t>{2});
+  CHECK(batch.labels.shape() == Shape{2});
+  CHECK(batch.mask.shape() == Shape{2, 4});
+  CHECK(batch.mask.dtype() == DType::i32);
+  const std::vector<std::int32_t> expected = {1, 1, 0, 0, 1, 1, 1, 1};
+  CHECK(std::equal(expected.begin(), expected.end(), batch.mask.as<std::int32_t>()));
+  const std::vector<std::int32_t> last = {1, 1, 1, 0};
+  CHECK(std::equal(last.begin(), last.end(), other.mask.as<std::int32_t>()));
+  CHECK(reader.read(0, 0, 0).mask.shape() == Shape{0, 4});
 }
 
 TEST_CASE("a rank without samples gets an empty batch", "[data]") {

@@ -99,6 +99,28 @@ TEST_CASE("any split parts the samples, each file giving its share", "[data]") {
   }
 }
 
+TEST_CASE("a spread split holds out a choice that runs through the whole", "[data]") {
+  const Numbers data({700, 300});
+  const SampleSplit split = split_samples(data, 0.2, HeldOut::spread);
+  const std::vector<std::int64_t> held = indices(split.validation);
+  std::vector<std::int64_t> all = indices(split.train);
+  CHECK(held.size() == 200);
+  CHECK(std::is_sorted(held.begin(), held.end()));
+  all.insert(all.end(), held.begin(), held.end());
+  CHECK(std::set<std::int64_t>(all.begin(), all.end()).size() == 1000);
+  // Any hundred in a row, and any residue, gives about its share: no run of labels, nor their
+  // alternation, is left out. Five deviations of a draw without replacement.
+  for (std::int64_t part = 0; part < 10; ++part) {
+    const auto in_row = [&](std::int64_t i) { return i / 100 == part; };
+    const auto residue = [&](std::int64_t i) { return i % 10 == part; };
+    CHECK(std::abs(std::count_if(held.begin(), held.end(), in_row) - 20) <= 20);
+    CHECK(std::count_if(held.begin(), held.end(), residue) >= 1);
+  }
+  CHECK(indices(split_samples(data, 0.2, HeldOut::spread).validation) == held);
+  CHECK(split_samples(data, 0.0, HeldOut::spread).validation.empty());
+  CHECK_THROWS_AS(split_samples(data, 0.0001, HeldOut::spread), ArgumentError);
+}
+
 TEST_CASE("no fraction means no validation set", "[data]") {
   const Numbers data({5});
   const SampleSplit split = split_samples(data, 0.0);

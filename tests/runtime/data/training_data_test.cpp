@@ -18,6 +18,7 @@ using Format = DataConfig::Format;
 
 const SampleSpec kTokens = {SampleSpec::Inputs::tokens, 0, true, 256, 256};
 const SampleSpec kTable = {SampleSpec::Inputs::features, 2, false, 0, 3};
+const SampleSpec kTexts = {SampleSpec::Inputs::tokens, 0, false, 258, 2};
 
 DataConfig config_of(Format format, const std::string& train, std::int64_t sequence = 4) {
   DataConfig config;
@@ -94,6 +95,37 @@ TEST_CASE("NPY data is one table or features and labels apart", "[data]") {
         Sample{{}, {3, 4}, {2}});
 }
 
+TEST_CASE("texts that are sorted by their labels are held out of all of them", "[data]") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    lines += fmt::format("{{\"text\": \"{}\", \"label\": \"{}\"}}\n", i, i < 100 ? "a" : "b");
+  }
+  DataConfig config = config_of(Format::jsonl, folder.write("t.jsonl", lines));
+  config.labels = {"a", "b"};
+  config.validation_fraction = 0.25;
+  const TrainingData data(config, kTexts, 1);
+  CHECK(data.train().size() == 150);
+  CHECK(data.validation().size() == 50);
+  std::int64_t second = 0;
+  for (int i = 0; i < 50; ++i) second += sample_of(data.validation(), i).labels[0];
+  CHECK(second > 5);
+  CHECK(second < 45);
+  CHECK(TrainingData(config, kTexts, 2).validation().index_of(7) == data.validation().index_of(7));
+}
+
+TEST_CASE("texts for validation have the labels of those to train on", "[data]") {
+  const TemporaryFolder folder;
+  DataConfig config = config_of(Format::csv, folder.write("t.csv", "text,label\na,x\nb,y\n"));
+  config.labels = {"x", "y"};
+  config.validation = folder.write("v.csv", "text,label\nc,y\n");
+  CHECK(sample_of(TrainingData(config, kTexts, 1).validation(), 0) ==
+        Sample{{257, 'c', 256, 256}, {}, {1}});
+  folder.write("v.csv", "text,label\nc,z\n");
+  CHECK_THAT(message_of<DataError>([&] { TrainingData(config, kTexts, 1); }),
+             ContainsSubstring("v.csv:2: label \"z\" is none of the model's 2: x, y"));
+}
+
 TEST_CASE("a named label column reaches the table", "[data]") {
   const TemporaryFolder folder;
   DataConfig config = config_of(Format::csv, folder.write("t.csv", "class,a,b\n2,5,6\n"));
@@ -116,10 +148,11 @@ TEST_CASE("configurations that do not fit are refused with what would", "[data]"
   CHECK_THAT(refusal(config_of(Format::bytes, ""), kTokens), ContainsSubstring("data.train"));
   CHECK_THAT(refusal(config_of(Format::synthetic, "t.txt"), kTokens),
              ContainsSubstring("no files"));
-  SampleSpec classifier = kTokens;
-  classifier.label_per_token = false;
-  CHECK_THAT(refusal(config_of(Format::bytes, "t.txt"), classifier),
-             ContainsSubstring("one label per sample"));
+  CHECK_THAT(refusal(config_of(Format::jsonl, "t.jsonl"), kTokens),
+             ContainsSubstring("the tokens that the model takes: use bytes"));
+  CHECK_THAT(refusal(config_of(Format::bytes, "t.txt"), kTexts),
+             ContainsSubstring("texts with a label each that the model takes: use csv, jsonl"));
+  CHECK_THAT(refusal(config_of(Format::synthetic, ""), kTexts), ContainsSubstring("use csv"));
   DataConfig both = config_of(Format::bytes, "t.txt");
   both.validation = "v.txt";
   both.validation_fraction = 0.1;
