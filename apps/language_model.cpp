@@ -29,10 +29,11 @@ std::int64_t weight_bytes(const Model& model) {
 }
 
 Model checked_model(const ModelConfig& config, const std::string& folder) {
-  require(config.model_type != "mlp",
+  Model model = build_model(config);
+  require(model.sample.label_per_token,
           "{}: {} makes no text; generate takes a gpt2, llama, qwen2 or qwen3", folder,
           config.model_type);
-  return build_model(config);
+  return model;
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 namespace sherd {
 namespace {
 
-constexpr std::string_view kPrefixes[] = {"transformer.", "model."};
+constexpr std::string_view kPrefixes[] = {"transformer.", "model.", "bert."};
 
-/// Buffers that older folders carry and nobody needs: causal masks and rotary tables.
+/// Buffers that older folders carry and nobody needs: causal masks, rotary tables, positions.
 constexpr std::string_view kBufferSuffixes[] = {".attn.bias", ".attn.masked_bias",
-                                                ".rotary_emb.inv_freq"};
+                                                ".rotary_emb.inv_freq", ".position_ids"};
 
 /// The name itself, with a prefix, and without one.
 std::vector<std::string> spellings(const std::string& name) {

@@ -13,7 +13,7 @@
 namespace sherd {
 
 /// The weights of a Hugging Face folder as a model's parameters. Tensors may carry or lack the
-/// prefix "transformer." or "model."; fused parameters are put together from their parts.
+/// prefix "transformer.", "model." or "bert."; fused parameters are put together from their parts.
 class PretrainedWeights {
  public:
   /// Throws DataError that names the tensors when the folder lacks one or has it in another shape.

@@ -52,6 +52,10 @@ std::string progress_line(const StepReport& report, const ProgressOptions& optio
                   ms_text(result.exposed_ms));
   line += rate_text(report, options.ceiling_tflops);
   if (report.validation_loss) line += fmt::format("  val {:.4f}", *report.validation_loss);
+  if (report.validation_accuracy) {
+    constexpr double kPercent = 100.0;
+    line += fmt::format("  accuracy {:.1f}%", kPercent * *report.validation_accuracy);
+  }
   return line + "  ETA " + duration_text(seconds_left);
 }
 

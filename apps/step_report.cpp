@@ -25,6 +25,7 @@ std::string metrics_line(const StepReport& report) {
                                  {"loss_scale", result.loss_scale},
                                  {"skipped", !result.applied}};
   if (report.validation_loss) line["val_loss"] = number(*report.validation_loss);
+  if (report.validation_accuracy) line["val_accuracy"] = *report.validation_accuracy;
   return line.dump();
 }
 

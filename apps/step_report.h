@@ -14,6 +14,7 @@ struct StepReport {
   StepResult result;
   double step_ms = 0.0;  ///< from the reading of its data to its end, without validation
   std::optional<double> validation_loss;
+  std::optional<double> validation_accuracy;  ///< of classifiers
 
   double tokens_per_s() const {
     constexpr double kMsPerS = 1e3;

@@ -95,14 +95,13 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
 std::unique_ptr<RunReport> start_report(const TrainCommand& command, const LoadedConfig& config,
                                         const MpiSession& session, StartFacts facts,
                                         const PretrainedWeights* weights,
-                                        const std::string& thread_warning) {
+                                        const std::string& thread_warning, bool counts_tokens) {
   if (session.rank() != 0) return nullptr;
   std::string nodes;
   const RunPlan plan = plan_run(config.run, session.size(), {&nodes, {}});
   RunFolder folder = make_run_folder(config, plan, nodes);
-  const bool tokens = config.run.model.model_type != "mlp";
-  auto report =
-      std::make_unique<RunReport>(config.run, tokens ? "tok" : "samples", std::move(folder.lock));
+  auto report = std::make_unique<RunReport>(config.run, counts_tokens ? "tok" : "samples",
+                                            std::move(folder.lock));
   const std::set<std::string> machines(session.hostnames().begin(), session.hostnames().end());
   facts.machines = static_cast<int>(machines.size());
   facts.list_deepspeed = !command.source.deepspeed.empty();
@@ -156,7 +155,7 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
                 Communicator& world, RunReport* report) {
   using Clock = std::chrono::steady_clock;
   StepBatches batches(run, data.train(), world.rank(), world.size());
-  Validation validation(run, data.validation(), world.rank(), world.size());
+  Validation validation(run, data.validation(), engine.model().sample, world.rank(), world.size());
   StopAgreement stop(world);
   for (std::int64_t step = 1; step <= run.steps; ++step) {
     const auto started = Clock::now();
@@ -168,7 +167,11 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
     const bool last = step == run.steps;
     const int signal = last ? 0 : stop.agree();
     const bool validates = signal == 0 && validation.is_due(step, last);
-    if (validates) done.validation_loss = validation.loss(engine);
+    if (validates) {
+      const ValidationResult found = validation.measure(engine);
+      done.validation_loss = found.loss;
+      done.validation_accuracy = found.accuracy;
+    }
     if (validates || last || signal != 0) check_replicas(engine);
     if (report != nullptr) {
       report->add(done);
@@ -209,7 +212,8 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
     facts.data = data.description();
     facts.communicator = ranks.description();
     facts.threads = threads.threads;
-    return start_report(command, config, session, facts, weights.get(), threads.warning);
+    return start_report(command, config, session, facts, weights.get(), threads.warning,
+                        model.sample.label_per_token);
   });
 
   EngineOptions options = engine_options(run, model, size);

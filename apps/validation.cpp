@@ -18,10 +18,12 @@ std::int64_t smallest_plan(const MicroBatchCut& cut, int world) {
 
 }  // namespace
 
-Validation::Validation(const RunConfig& run, const SampleSet& samples, int rank, int world)
+Validation::Validation(const RunConfig& run, const SampleSet& samples, const SampleSpec& sample,
+                       int rank, int world)
     : micro_samples_(smallest_plan(micro_batches_of(run, world), world)),
       samples_(samples.size()),
       every_(run.validate_every),
+      classifies_(!sample.label_per_token),
       rank_(rank),
       world_(world) {
   if (samples.empty()) return;
@@ -36,20 +38,27 @@ bool Validation::is_due(std::int64_t step, bool last) const {
   return samples_ > 0 && (last || (every_ > 0 && step % every_ == 0));
 }
 
-double Validation::loss(Engine& engine) {
+ValidationResult Validation::measure(Engine& engine) {
   double sum = 0.0;
   std::int64_t labels = 0;
+  std::int64_t correct = 0;
   const std::int64_t round = micro_samples_ * world_;
   for (std::int64_t begin = 0; begin < samples_; begin += round) {
     const std::int64_t first = std::min(begin + rank_ * micro_samples_, samples_);
     const std::int64_t count = std::min(micro_samples_, samples_ - first);
     const HostBatch batch = reader_->read(0, first, count);
-    const MicroBatch micro{batch.inputs, batch.labels, {}, first};
+    const MicroBatch micro{
+        .inputs = batch.inputs, .labels = batch.labels, .mask = batch.mask, .first_sample = first};
     const Evaluation part = engine.evaluate({&micro, count > 0 ? std::size_t{1} : 0});
     sum += part.loss * static_cast<double>(part.labels);
     labels += part.labels;
+    correct += part.correct;
   }
-  return labels == 0 ? 0.0 : sum / static_cast<double>(labels);
+  if (labels == 0) return {};
+  const auto all = static_cast<double>(labels);
+  ValidationResult result{sum / all, {}};
+  if (classifies_) result.accuracy = static_cast<double>(correct) / all;
+  return result;
 }
 
 }  // namespace sherd

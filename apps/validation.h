@@ -11,21 +11,30 @@
 
 namespace sherd {
 
-/// The validation loss: the mean over all labels of the set, or of its first samples.
+/// What a validation found.
+struct ValidationResult {
+  double loss = 0.0;               ///< mean over the labels
+  std::optional<double> accuracy;  ///< part of the labels that were guessed, where samples have one
+};
+
+/// Validates on all of a set, or on its first samples. What it finds does not depend on the ranks:
+/// losses and guesses are summed, and those without samples take part.
 class Validation {
  public:
-  /// `samples` outlives it; may be empty.
-  Validation(const RunConfig& run, const SampleSet& samples, int rank, int world);
+  /// `samples` outlives it; may be empty. `sample` is what the model takes.
+  Validation(const RunConfig& run, const SampleSet& samples, const SampleSpec& sample, int rank,
+             int world);
 
   /// Whether the run is to be validated after step `step` (from 1).
   bool is_due(std::int64_t step, bool last) const;
   /// Collective.
-  double loss(Engine& engine);
+  ValidationResult measure(Engine& engine);
 
  private:
   std::int64_t micro_samples_;
   std::int64_t samples_;
   std::int64_t every_;
+  bool classifies_;
   int rank_;
   int world_;
   HostMemory memory_;

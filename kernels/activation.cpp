@@ -9,7 +9,7 @@
 namespace sherd {
 namespace {
 
-// tanh never appears: (1 + tanh(u)) / 2 is sigmoid(2u), which also keeps the lower tail accurate.
+// GELU has no tanh: (1 + tanh(u)) / 2 is sigmoid(2u), which also keeps the lower tail accurate.
 constexpr float kGeluCubic = 0.044715f;
 constexpr float kTwoSqrtTwoOverPi = 1.5957691216f;
 constexpr float kNormalDensityAtZero = 0.3989422804f;
@@ -45,6 +45,14 @@ struct GeluErf {
   }
 };
 
+struct Tanh {
+  static float value(float x) { return fast_tanh(x); }
+  static float slope(float x) {
+    const SigmoidPair s = fast_sigmoid_pair(2.0f * x);
+    return 4.0f * (s.value * s.complement);
+  }
+};
+
 /// Calls `f.template operator()<F>()` with the function of `kind`.
 template <class F>
 void with_activation(Activation kind, F&& f) {
@@ -57,6 +65,8 @@ void with_activation(Activation kind, F&& f) {
       return f.template operator()<GeluErf>();
     case Activation::silu:
       return f.template operator()<Silu>();
+    case Activation::tanh:
+      return f.template operator()<Tanh>();
   }
 }
 

@@ -49,6 +49,15 @@ struct GeluErf {
   }
 };
 
+template <class T>
+struct Tanh {
+  static __device__ float value(float x) { return tanhf(x); }
+  static __device__ float slope(float x) {
+    const Sigmoid s = sigmoid_for<T>(2.0f * x);
+    return 4.0f * (s.value * s.complement);
+  }
+};
+
 template <class T, class Function>
 struct Forward {
   __device__ T operator()(T, T x) const { return from_float<T>(Function::value(to_float(x))); }
@@ -88,6 +97,8 @@ void with_activation(DType dtype, Activation kind, F&& f) {
         return f.template operator()<T, GeluErf<T>>();
       case Activation::silu:
         return f.template operator()<T, Silu<T>>();
+      case Activation::tanh:
+        return f.template operator()<T, Tanh<T>>();
     }
   });
 }

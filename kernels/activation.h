@@ -12,6 +12,7 @@ enum class Activation {
   gelu_tanh,  ///< "gelu_new", "gelu_pytorch_tanh"
   gelu_erf,   ///< "gelu"
   silu,
+  tanh,
 };
 
 /// y = f(x), elementwise; y may alias x.

@@ -95,6 +95,9 @@ void cross_entropy_forward_backward(const Tensor&, const Tensor&, const Tensor&,
                                     Stream&) {
   no_cuda();
 }
+void count_correct(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }
+void first_token_forward(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
+void first_token_backward(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void to_fixed_point(const Tensor&, const Tensor&, bool, const Tensor&, Stream&) { no_cuda(); }
 void from_fixed_point(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void sum_of_squares_exact(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }

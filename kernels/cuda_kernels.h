@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/accuracy.h"
 #include "kernels/activation.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
@@ -7,6 +8,7 @@
 #include "kernels/dropout.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/first_token.h"
 #include "kernels/fixed_point.h"
 #include "kernels/head_norm.h"
 #include "kernels/linear.h"
@@ -88,6 +90,10 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Ten
                            Stream& stream);
 void cross_entropy_forward_backward(const Tensor& logits, const Tensor& labels,
                                     const Tensor& losses, const Tensor& scale, Stream& stream);
+void count_correct(const Tensor& logits, const Tensor& labels, const Tensor& correct,
+                   Stream& stream);
+void first_token_forward(const Tensor& x, const Tensor& y, Stream& stream);
+void first_token_backward(const Tensor& dy, const Tensor& dx, Stream& stream);
 void to_fixed_point(const Tensor& x, const Tensor& limbs, bool accumulate, const Tensor& non_finite,
                     Stream& stream);
 void from_fixed_point(const Tensor& limbs, const Tensor& x, Stream& stream);

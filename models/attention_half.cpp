@@ -28,10 +28,10 @@ AttentionHalf::AttentionHalf(const TransformerBlockSpec& spec,
       head_dim_(spec.head_dim),
       heads_(spec.heads),
       kv_heads_(spec.kv_heads),
+      causal_(spec.causal),
       norm_epsilon_(spec.norm_epsilon),
       rope_(spec.rope),
-      norm_(spec.norm, spec.attention_norm, spec.hidden_size, spec.norm_epsilon, parameters),
-      qkv_(spec.qkv, parameters),
+      qkv_(spec.norm, spec.attention_norm, spec.norm_epsilon, spec.qkv, parameters),
       head_norms_(head_norms(spec, parameters)),
       out_(spec.attention_out, spec.dropout, /*site=*/0, parameters) {}
 
@@ -69,7 +69,7 @@ TensorSpec AttentionHalf::middle(const BatchShape& shape, DType compute) const {
 AttentionSpec AttentionHalf::attention_spec(bool repeatable) const {
   return {.heads = heads_,
           .kv_heads = kv_heads_,
-          .causal = true,
+          .causal = causal_,
           .scale = 1.0f / std::sqrt(static_cast<float>(head_dim_)),
           .deterministic = repeatable};
 }
@@ -78,7 +78,7 @@ std::int64_t AttentionHalf::scratch_bytes(const BatchShape& shape,
                                           const Precision& precision) const {
   const std::int64_t rows = shape.tokens();
   return std::max(
-      {qkv_.scratch_bytes(rows), out_.scratch_bytes(rows), norm_.scratch_bytes(rows),
+      {qkv_.scratch_bytes(rows), out_.scratch_bytes(rows),
        head_norms_.empty() ? 0 : head_norm_backward_scratch_bytes(rows * heads_, head_dim_),
        attention_scratch_bytes(shape.samples, shape.sequence, head_dim_, precision.compute,
                                attention_spec(precision.repeatable))});
@@ -87,7 +87,7 @@ std::int64_t AttentionHalf::scratch_bytes(const BatchShape& shape,
 NormScratch AttentionHalf::forward_scratch(Workspace& workspace, const BatchShape& shape,
                                            DType compute) const {
   workspace.rewind(0);
-  return norm_.scratch(workspace, shape.tokens(), compute);
+  return qkv_.scratch(workspace, shape.tokens(), compute);
 }
 
 /// What is dead by the time that something else is written shares its memory.
@@ -105,7 +105,7 @@ AttentionHalf::BackwardScratch AttentionHalf::backward_scratch(Workspace& worksp
   workspace.rewind(std::max(after_masked, after_dqkv));
   s.dattended = workspace.take(compute, {B, T, heads_, head_dim_});
   workspace.rewind(after_dqkv);
-  s.norm = norm_.scratch(workspace, shape.tokens(), compute);
+  s.norm = qkv_.scratch(workspace, shape.tokens(), compute);
   return s;
 }
 
@@ -136,8 +136,7 @@ void AttentionHalf::forward(const ForwardContext& context, const Tensor& middle)
   const NormScratch s = forward_scratch(workspace, context.batch.shape, context.input.dtype());
   const Tensor& qkv = context.saved[kQkv];
   const Tensor& attended = context.saved[kAttended];
-  norm_.forward(context.parameters, context.input, s.normed, s.statistics, context.stream);
-  qkv_.forward(context.parameters, s.normed, by_token(qkv), context.stream);
+  qkv_.forward(context.parameters, context.input, s, by_token(qkv), context.stream);
   rotate(context);
   attention_forward(qkv, context.batch.mask, attended, context.saved[kLse], attention_spec(false),
                     context.stream);
@@ -155,18 +154,13 @@ void AttentionHalf::backward(const BackwardContext& context) const {
                      context.saved[kLse], s.dqkv, attention_spec(context.repeatable),
                      context.stream);
   rotate_back(context, s.dqkv);
-
-  norm_.forward(context.parameters, context.input, s.norm.normed, s.norm.statistics,
-                context.stream);
-  qkv_.backward_parameters(context, s.norm.normed, by_token(s.dqkv));
-  qkv_.backward_input(context, by_token(s.dqkv), s.norm.normed);
-  norm_.backward(context, s.norm.normed, context.input, s.norm.statistics, context.input_gradient,
-                 context.input_gradient);
+  qkv_.backward(context, context.input, s.norm, by_token(s.dqkv), context.input_gradient,
+                context.input_gradient);
 }
 
 double AttentionHalf::flops(const BatchShape& shape) const {
   const std::int64_t rows = shape.tokens();
-  return qkv_.flops(rows) + out_.flops(rows) + causal_attention_flops(shape, heads_, head_dim_);
+  return qkv_.flops(rows) + out_.flops(rows) + attention_flops(shape, heads_, head_dim_, causal_);
 }
 
 std::string AttentionHalf::chosen_kernels(const BatchShape& shape, bool padded,

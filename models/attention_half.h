@@ -10,7 +10,8 @@
 
 namespace sherd {
 
-/// The first half of a block: middle = input + dropout(attention(norm(input))).
+/// The first half of a block: middle = input + dropout(attention(norm(input))), with the norm or
+/// without.
 class AttentionHalf {
  public:
   /// Appends its parameters to the unit's.
@@ -62,10 +63,10 @@ class AttentionHalf {
   std::int64_t head_dim_;
   int heads_;
   int kv_heads_;
+  bool causal_;
   float norm_epsilon_;
   std::optional<RopeSpec> rope_;
-  NormLayer norm_;
-  LinearLayer qkv_;
+  NormedLinear qkv_;
   std::vector<HeadNorm> head_norms_;
   ResidualLayer out_;
 };

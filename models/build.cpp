@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/counted.h"
+#include "models/bert.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
@@ -30,22 +31,36 @@ void check_transformer(const ModelConfig& config) {
   require_positive(config.num_hidden_layers, "num_hidden_layers");
   require_positive(config.num_attention_heads, "num_attention_heads");
   require(config.attention_dropout == 0.0f,
-          "attention dropout (attention_dropout, attn_pdrop) is not supported, because attention "
-          "never holds its probabilities; expected 0, got {}",
+          "attention dropout (attention_dropout, attn_pdrop, attention_probs_dropout_prob) is not "
+          "supported, because attention never holds its probabilities; expected 0, got {}",
           config.attention_dropout);
-  for (const float p : {config.embedding_dropout, config.residual_dropout}) {
+  for (const float p :
+       {config.embedding_dropout, config.residual_dropout, config.classifier_dropout}) {
     require(p >= 0.0f && p < 1.0f, "a dropout probability must be in [0, 1), got {}", p);
   }
+}
+
+void check_heads(const ModelConfig& config, const char* width_key, const char* heads_key) {
+  const std::int64_t heads = config.num_attention_heads;
+  const std::int64_t below = config.hidden_size / heads * heads;
+  require(below == config.hidden_size,
+          "{} must be a multiple of {}: {} is not one of {}; the next is {}", width_key, heads_key,
+          config.hidden_size, heads, below + heads);
 }
 
 void check_gpt2(const ModelConfig& config) {
   check_transformer(config);
   require_positive(config.max_position_embeddings, "n_positions");
-  const std::int64_t heads = config.num_attention_heads;
-  const std::int64_t below = config.hidden_size / heads * heads;
-  require(below == config.hidden_size,
-          "n_embd must be a multiple of n_head: {} is not one of {}; the next is {}",
-          config.hidden_size, heads, below + heads);
+  check_heads(config, "n_embd", "n_head");
+}
+
+void check_bert(const ModelConfig& config) {
+  check_transformer(config);
+  require_positive(config.max_position_embeddings, "max_position_embeddings");
+  require_positive(config.type_vocab_size, "type_vocab_size");
+  check_heads(config, "hidden_size", "num_attention_heads");
+  require(config.labels.size() >= 2, "a classifier needs at least two labels (id2label), got {}",
+          config.labels.size());
 }
 
 void check_llama(const ModelConfig& config) {
@@ -97,6 +112,19 @@ Model build_gpt2(const ModelConfig& config) {
   return model;
 }
 
+Model build_bert(const ModelConfig& config) {
+  check_bert(config);
+  Model model;
+  model.sample = {.inputs = SampleSpec::Inputs::tokens,
+                  .label_per_token = false,
+                  .input_range = config.vocab_size,
+                  .label_range = static_cast<std::int64_t>(config.labels.size()),
+                  .token_types = config.type_vocab_size};
+  model.max_sequence = config.max_position_embeddings;
+  model.units = make_bert_units(config);
+  return model;
+}
+
 Model build_llama(const ModelConfig& config) {
   check_llama(config);
   Model model;
@@ -110,8 +138,9 @@ Model build_units(const ModelConfig& config) {
   if (type == "mlp") return build_mlp(config);
   if (type == "gpt2") return build_gpt2(config);
   if (type == "llama" || type == "qwen2" || type == "qwen3") return build_llama(config);
-  throw ArgumentError(
-      fmt::format("model_type must be one of mlp, gpt2, llama, qwen2 and qwen3, got \"{}\"", type));
+  if (type == "bert") return build_bert(config);
+  throw ArgumentError(fmt::format(
+      "model_type must be one of mlp, gpt2, llama, qwen2, qwen3 and bert, got \"{}\"", type));
 }
 
 /// Parameters stored, each tied weight once.

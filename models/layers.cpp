@@ -1,6 +1,7 @@
 #include "models/layers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/dropout.h"
 #include "kernels/norm.h"
@@ -22,9 +23,10 @@ Tensor as_rows(const Tensor& x) {
   return x.view({x.numel() / width, width});
 }
 
-double causal_attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim) {
+double attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim,
+                       bool causal) {
   const auto T = static_cast<double>(shape.sequence);
-  const double pairs = static_cast<double>(shape.samples) * T * (T + 1.0) / 2.0;
+  const double pairs = static_cast<double>(shape.samples) * T * (causal ? (T + 1.0) / 2.0 : T);
   constexpr double kFlopsPerPairAndChannel = 4.0;  // q·k and p·v
   return kFlopsPerPairAndChannel * pairs * static_cast<double>(heads * head_dim);
 }
@@ -78,10 +80,10 @@ void LinearLayer::backward_parameters(const BackwardContext& context, const Tens
                 context.stream);
 }
 
-void LinearLayer::backward_input(const BackwardContext& context, const Tensor& dy,
-                                 const Tensor& dx) const {
-  linear_backward_input(as_rows(dy), context.parameters[weight_], as_rows(dx), layout_,
-                        Accumulate::no, context.stream);
+void LinearLayer::backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx,
+                                 Accumulate accumulate) const {
+  linear_backward_input(as_rows(dy), context.parameters[weight_], as_rows(dx), layout_, accumulate,
+                        context.stream);
 }
 
 double LinearLayer::flops(std::int64_t rows) const {
@@ -94,12 +96,24 @@ std::int64_t LinearLayer::scratch_bytes(std::int64_t rows) const {
 
 namespace {
 
-/// What numbers the elements of a micro-batch's rows of `width` in the step's batch.
-std::uint64_t first_element(const BatchView& batch, std::int64_t width) {
-  return static_cast<std::uint64_t>(batch.first_sample * batch.shape.sequence * width);
+/// Number of the first element of x [B, ...] in the step's batch.
+std::uint64_t first_element(const BatchView& batch, const Tensor& x) {
+  const std::int64_t samples = batch.shape.samples;
+  const std::int64_t each = samples == 0 ? 0 : x.numel() / samples;
+  return static_cast<std::uint64_t>(batch.first_sample * each);
 }
 
 }  // namespace
+
+void DropoutLayer::apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& y,
+                         Stream& stream) const {
+  dropout(x, y, probability_, dropout_site(rng, site_), first_element(batch, x), stream);
+}
+
+void DropoutLayer::apply(const BatchView& batch, RngKey rng, const Tensor& x,
+                         const Tensor& residual, const Tensor& y, Stream& stream) const {
+  dropout(x, residual, y, probability_, dropout_site(rng, site_), first_element(batch, x), stream);
+}
 
 void ResidualLayer::forward(const ForwardContext& context, const Tensor& x, const Tensor& residual,
                             const Tensor& y) const {
@@ -107,15 +121,13 @@ void ResidualLayer::forward(const ForwardContext& context, const Tensor& x, cons
     return LinearLayer::forward(context.parameters, x, residual, y, context.stream);
   }
   LinearLayer::forward(context.parameters, x, y, context.stream);
-  dropout(y, residual, y, dropout_, dropout_site(context.rng, site_),
-          first_element(context.batch, out()), context.stream);
+  dropout_.apply(context.batch, context.rng, y, residual, y, context.stream);
 }
 
 Tensor ResidualLayer::backward_dropout(const BackwardContext& context, const Tensor& dy,
                                        const Tensor& masked) const {
   if (!drops()) return dy;
-  dropout(dy, masked, dropout_, dropout_site(context.rng, site_),
-          first_element(context.batch, out()), context.stream);
+  dropout_.apply(context.batch, context.rng, dy, masked, context.stream);
   return masked;
 }
 
@@ -168,6 +180,42 @@ void NormLayer::backward(const BackwardContext& context, const Tensor& dy, const
                         context.gradients[weight_ + 1], context.accumulate[weight_],
                         context.stream);
   }
+}
+
+NormedLinear::NormedLinear(NormKind kind, const std::string& norm_name, float epsilon,
+                           const LinearSpec& spec, std::vector<ParameterSpec>& parameters)
+    : norm_(norm_name.empty() ? std::nullopt
+                              : std::optional<NormLayer>(std::in_place, kind, norm_name, spec.in,
+                                                         epsilon, parameters)),
+      linear_(spec, parameters) {}
+
+NormScratch NormedLinear::scratch(Workspace& workspace, std::int64_t rows, DType compute) const {
+  return norm_ ? norm_->scratch(workspace, rows, compute) : NormScratch{};
+}
+
+std::int64_t NormedLinear::scratch_bytes(std::int64_t rows) const {
+  return std::max(linear_.scratch_bytes(rows), norm_ ? norm_->scratch_bytes(rows) : 0);
+}
+
+Tensor NormedLinear::normed(std::span<const Tensor> parameters, const Tensor& x,
+                            const NormScratch& scratch, Stream& stream) const {
+  if (!norm_) return x;
+  norm_->forward(parameters, x, scratch.normed, scratch.statistics, stream);
+  return scratch.normed;
+}
+
+void NormedLinear::forward(std::span<const Tensor> parameters, const Tensor& x,
+                           const NormScratch& scratch, const Tensor& y, Stream& stream) const {
+  linear_.forward(parameters, normed(parameters, x, scratch, stream), y, stream);
+}
+
+void NormedLinear::backward(const BackwardContext& context, const Tensor& x,
+                            const NormScratch& scratch, const Tensor& dy, const Tensor& around,
+                            const Tensor& dx) const {
+  linear_.backward_parameters(context, normed(context.parameters, x, scratch, context.stream), dy);
+  if (!norm_) return linear_.backward_input(context, dy, dx, Accumulate::yes);
+  linear_.backward_input(context, dy, scratch.normed);
+  norm_->backward(context, scratch.normed, x, scratch.statistics, around, dx);
 }
 
 }  // namespace sherd

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,8 +15,10 @@ namespace sherd {
 /// A 2-d view [rows, last dimension].
 Tensor as_rows(const Tensor& x);
 
-/// Two for each multiply-add of causal attention's two products.
-double causal_attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim);
+/// Two for each multiply-add of attention's two products over pairs of tokens, or those of which
+/// the second is not after the first.
+double attention_flops(const BatchShape& shape, std::int64_t heads, std::int64_t head_dim,
+                       bool causal);
 
 /// A parameter that decays, and one (a norm's, a bias) that does not.
 ParameterSpec matrix_parameter(const std::string& name, Shape shape, Init init);
@@ -45,7 +48,8 @@ class LinearLayer {
                const Tensor& y, Stream& stream) const;
   /// The gradients of weight and bias.
   void backward_parameters(const BackwardContext& context, const Tensor& x, const Tensor& dy) const;
-  void backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx) const;
+  void backward_input(const BackwardContext& context, const Tensor& dy, const Tensor& dx,
+                      Accumulate accumulate = Accumulate::no) const;
   double flops(std::int64_t rows) const;
   /// Of a CUDA stream, for all of the layer's operations on so many rows.
   std::int64_t scratch_bytes(std::int64_t rows) const;
@@ -63,26 +67,45 @@ class LinearLayer {
   bool has_bias_;  // the bias is the parameter after the weight
 };
 
+/// Dropout inside a unit. Elements are numbered by their sample's place in the step's batch, so a
+/// mask does not depend on how that is split.
+class DropoutLayer {
+ public:
+  /// `site` is the unit's own number of it.
+  DropoutLayer(float probability, int site) : probability_(probability), site_(site) {}
+
+  bool drops() const { return probability_ > 0.0f; }
+  /// y = dropout(x), or residual + dropout(x); x [B, ...] holds all rows of the batch, and y may be
+  /// x. Backward is the first on gradients.
+  void apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& y,
+             Stream& stream) const;
+  void apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& residual,
+             const Tensor& y, Stream& stream) const;
+
+ private:
+  float probability_;
+  int site_;
+};
+
 /// A linear layer that adds to the path around it, behind a dropout.
 class ResidualLayer : public LinearLayer {
  public:
   /// `site` is the unit's own number of the dropout.
   ResidualLayer(const LinearSpec& spec, float dropout, int site,
                 std::vector<ParameterSpec>& parameters)
-      : LinearLayer(spec, parameters), dropout_(dropout), site_(site) {}
+      : LinearLayer(spec, parameters), dropout_(dropout, site) {}
 
   /// y = residual + dropout(layer(x)).
   void forward(const ForwardContext& context, const Tensor& x, const Tensor& residual,
                const Tensor& y) const;
-  bool drops() const { return dropout_ > 0.0f; }
+  bool drops() const { return dropout_.drops(); }
   /// The gradient of the layer's output, given that of y: `masked`, or dy itself when nothing is
   /// dropped.
   Tensor backward_dropout(const BackwardContext& context, const Tensor& dy,
                           const Tensor& masked) const;
 
  private:
-  float dropout_;
-  int site_;
+  DropoutLayer dropout_;
 };
 
 enum class NormKind { layer, rms };
@@ -122,6 +145,34 @@ class NormLayer {
   std::int64_t width_;
   float epsilon_;
   std::size_t weight_;  // layer norm's bias is the parameter after it
+};
+
+/// A linear layer behind a norm, or without one.
+class NormedLinear {
+ public:
+  /// The norm's input is spec.in wide; an empty `norm_name`: none. Appends the parameters of both.
+  NormedLinear(NormKind kind, const std::string& norm_name, float epsilon, const LinearSpec& spec,
+               std::vector<ParameterSpec>& parameters);
+
+  /// What both passes make the normed rows in.
+  NormScratch scratch(Workspace& workspace, std::int64_t rows, DType compute) const;
+  void forward(std::span<const Tensor> parameters, const Tensor& x, const NormScratch& scratch,
+               const Tensor& y, Stream& stream) const;
+  /// Gradients of all parameters, and dx = around + what reaches x through the layer. Without a
+  /// norm dx is `around`; with one it may be.
+  void backward(const BackwardContext& context, const Tensor& x, const NormScratch& scratch,
+                const Tensor& dy, const Tensor& around, const Tensor& dx) const;
+  double flops(std::int64_t rows) const { return linear_.flops(rows); }
+  /// Of a CUDA stream, for both passes over so many rows.
+  std::int64_t scratch_bytes(std::int64_t rows) const;
+
+ private:
+  /// The rows that the product reads.
+  Tensor normed(std::span<const Tensor> parameters, const Tensor& x, const NormScratch& scratch,
+                Stream& stream) const;
+
+  std::optional<NormLayer> norm_;
+  LinearLayer linear_;
 };
 
 }  // namespace sherd

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/accuracy.h"
 #include "kernels/activation.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
@@ -55,6 +56,9 @@ class MlpLayer final : public Unit {
     linear_.forward(context.parameters, x, y, context.stream);
     if (make_losses) {
       cross_entropy_forward(y, context.batch.labels, context.losses, context.stream);
+      if (context.correct.defined()) {
+        count_correct(y, context.batch.labels, context.correct, context.stream);
+      }
     }
   }
 

@@ -8,8 +8,7 @@ MlpHalf::MlpHalf(const TransformerBlockSpec& spec, std::vector<ParameterSpec>& p
     : hidden_(spec.hidden_size),
       inner_(spec.inner_size),
       activation_(spec.activation),
-      norm_(spec.norm, spec.mlp_norm, spec.hidden_size, spec.norm_epsilon, parameters),
-      in_(spec.mlp_in, parameters),
+      in_(spec.norm, spec.mlp_norm, spec.norm_epsilon, spec.mlp_in, parameters),
       out_(spec.mlp_out, spec.dropout, /*site=*/1, parameters) {}
 
 TensorSpec MlpHalf::inner(const BatchShape& shape, DType compute) const {
@@ -21,7 +20,7 @@ MlpHalf::Scratch MlpHalf::scratch(Workspace& workspace, const BatchShape& shape,
                                   DType compute) const {
   Scratch s;
   workspace.rewind(0);
-  s.norm = norm_.scratch(workspace, shape.tokens(), compute);
+  s.norm = in_.scratch(workspace, shape.tokens(), compute);
   workspace.rewind(0);
   s.activated = workspace.take(compute, {shape.tokens(), inner_});
   if (out_.drops()) s.masked = workspace.take(compute, {shape.tokens(), hidden_});
@@ -30,7 +29,7 @@ MlpHalf::Scratch MlpHalf::scratch(Workspace& workspace, const BatchShape& shape,
 
 std::int64_t MlpHalf::scratch_bytes(const BatchShape& shape) const {
   const std::int64_t rows = shape.tokens();
-  return std::max({in_.scratch_bytes(rows), out_.scratch_bytes(rows), norm_.scratch_bytes(rows)});
+  return std::max(in_.scratch_bytes(rows), out_.scratch_bytes(rows));
 }
 
 void MlpHalf::activate(const Tensor& inner, const Tensor& activated, Stream& stream) const {
@@ -50,14 +49,13 @@ void MlpHalf::activate_again(const Tensor& dactivated, const Tensor& inner, Stre
   }
 }
 
-void MlpHalf::forward(const ForwardContext& context, const Tensor& middle,
-                      const Tensor& inner) const {
+void MlpHalf::forward(const ForwardContext& context, const Tensor& middle, const Tensor& inner,
+                      const Tensor& output) const {
   Workspace workspace(context.workspace);
   const Scratch s = scratch(workspace, context.batch.shape, context.input.dtype());
-  norm_.forward(context.parameters, middle, s.norm.normed, s.norm.statistics, context.stream);
-  in_.forward(context.parameters, s.norm.normed, inner, context.stream);
+  in_.forward(context.parameters, middle, s.norm, inner, context.stream);
   activate(as_rows(inner), s.activated, context.stream);
-  out_.forward(context, s.activated, middle, context.output);
+  out_.forward(context, s.activated, middle, output);
 }
 
 void MlpHalf::backward(const BackwardContext& context, const Tensor& middle,
@@ -69,12 +67,7 @@ void MlpHalf::backward(const BackwardContext& context, const Tensor& middle,
   out_.backward_input(context, dy, s.activated);
   activate_again(s.activated, inner, context.stream);
   out_.backward_parameters(context, s.activated, dy);
-
-  norm_.forward(context.parameters, middle, s.norm.normed, s.norm.statistics, context.stream);
-  in_.backward_parameters(context, s.norm.normed, inner);
-  in_.backward_input(context, inner, s.norm.normed);
-  norm_.backward(context, s.norm.normed, middle, s.norm.statistics, context.output_gradient,
-                 context.input_gradient);
+  in_.backward(context, middle, s.norm, inner, context.output_gradient, context.input_gradient);
 }
 
 double MlpHalf::flops(const BatchShape& shape) const {

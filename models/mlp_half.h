@@ -8,7 +8,8 @@
 
 namespace sherd {
 
-/// The second half of a block: output = middle + dropout(mlp(norm(middle))).
+/// The second half of a block: output = middle + dropout(mlp(norm(middle))), with the norm or
+/// without.
 class MlpHalf {
  public:
   /// Appends its parameters to the unit's.
@@ -17,8 +18,10 @@ class MlpHalf {
   /// What the activation is of; saved by the unit.
   TensorSpec inner(const BatchShape& shape, DType compute) const;
 
-  void forward(const ForwardContext& context, const Tensor& middle, const Tensor& inner) const;
-  /// The gradient of middle goes to input_gradient.
+  void forward(const ForwardContext& context, const Tensor& middle, const Tensor& inner,
+               const Tensor& output) const;
+  /// The gradient of middle, from output_gradient, goes to input_gradient; without a norm they are
+  /// one.
   void backward(const BackwardContext& context, const Tensor& middle, const Tensor& inner) const;
   double flops(const BatchShape& shape) const;
 
@@ -38,8 +41,7 @@ class MlpHalf {
   std::int64_t hidden_;
   std::int64_t inner_;
   std::optional<Activation> activation_;
-  NormLayer norm_;
-  LinearLayer in_;
+  NormedLinear in_;
   ResidualLayer out_;
 };
 

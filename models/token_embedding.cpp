@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/dropout.h"
 #include "kernels/embedding.h"
 #include "models/layers.h"
 #include "models/workspace.h"
@@ -16,10 +15,11 @@ constexpr int kEmbeddingDropout = 0;
 
 class TokenEmbedding final : public Unit {
  public:
-  explicit TokenEmbedding(const TokenEmbeddingSpec& spec) : spec_(spec) {}
+  explicit TokenEmbedding(const TokenEmbeddingSpec& spec)
+      : spec_(spec), dropout_(spec.dropout, kEmbeddingDropout) {}
 
   std::string_view name() const override { return "embedding"; }
-  bool draws_random_numbers() const override { return spec_.dropout > 0.0f; }
+  bool draws_random_numbers() const override { return dropout_.drops(); }
 
   std::vector<ParameterSpec> parameters() const override {
     const Init init{.kind = Init::Kind::normal, .scale = spec_.init_std};
@@ -51,17 +51,17 @@ class TokenEmbedding final : public Unit {
     if (has_positions()) {
       position_forward(context.parameters[kPositions], context.output, context.stream);
     }
-    if (context.training && spec_.dropout > 0.0f) {
-      drop(context.output, context.output, context.batch, context.rng, context.stream);
+    if (context.training && dropout_.drops()) {
+      dropout_.apply(context.batch, context.rng, context.output, context.output, context.stream);
     }
   }
 
   void backward(const BackwardContext& context) const override {
     Tensor dy = context.output_gradient;
-    if (spec_.dropout > 0.0f) {
+    if (dropout_.drops()) {
       Workspace workspace(context.workspace);
       const Tensor masked = masked_gradient(workspace, dy.dtype(), dy.shape());
-      drop(dy, masked, context.batch, context.rng, context.stream);
+      dropout_.apply(context.batch, context.rng, dy, masked, context.stream);
       dy = masked;
     }
     if (has_positions()) {
@@ -83,17 +83,11 @@ class TokenEmbedding final : public Unit {
   }
 
   Tensor masked_gradient(Workspace& workspace, DType dtype, Shape shape) const {
-    return spec_.dropout > 0.0f ? workspace.take(dtype, shape) : Tensor{};
-  }
-
-  void drop(const Tensor& x, const Tensor& y, const BatchView& batch, RngKey rng,
-            Stream& stream) const {
-    const std::int64_t first = batch.first_sample * batch.shape.sequence * spec_.hidden_size;
-    dropout(x, y, spec_.dropout, dropout_site(rng, kEmbeddingDropout),
-            static_cast<std::uint64_t>(first), stream);
+    return dropout_.drops() ? workspace.take(dtype, shape) : Tensor{};
   }
 
   TokenEmbeddingSpec spec_;
+  DropoutLayer dropout_;
 };
 
 }  // namespace

@@ -12,8 +12,8 @@
 
 namespace sherd {
 
-/// A pre-norm block: attention and MLP, each added to the path around it. Names are those of
-/// parameters, without ".weight" and ".bias".
+/// A block: attention and MLP, each added to the path around it, with a norm in front of each.
+/// Names are those of parameters, without ".weight" and ".bias".
 struct TransformerBlockSpec {
   std::string name;  ///< of the unit
   std::int64_t hidden_size = 0;
@@ -24,6 +24,7 @@ struct TransformerBlockSpec {
   NormKind norm = NormKind::rms;
   float norm_epsilon = 0.0f;
   float dropout = 0.0f;  ///< of what the halves add
+  bool causal = true;    ///< tokens see those before them, not all
 
   std::string attention_norm;
   LinearSpec qkv;
@@ -39,5 +40,9 @@ struct TransformerBlockSpec {
 };
 
 std::unique_ptr<Unit> make_transformer_block(const TransformerBlockSpec& spec);
+
+/// The original's block (Vaswani et al. 2017): norms are behind the sums of halves and the paths
+/// around them. `spec` names the norms, which are layer norms.
+std::unique_ptr<Unit> make_post_norm_block(const TransformerBlockSpec& spec);
 
 }  // namespace sherd

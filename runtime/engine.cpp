@@ -235,6 +235,7 @@ Evaluation Engine::evaluate(std::span<const MicroBatch> micro_batches) {
     executor_->run({&evaluation_plan_, &evaluation_memory_}, step_input(round, 1.0));
     sum.loss += scalar_value(executor_->scalars().loss);
     sum.labels += executor_->scalars().labels;
+    sum.correct += executor_->scalars().correct;
   }
   if (sum.labels > 0) sum.loss /= static_cast<double>(sum.labels);
   return sum;

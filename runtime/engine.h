@@ -56,6 +56,7 @@ struct MicroBatch {
   Tensor inputs;                  ///< [B, T] i32 tokens, or [B, F] f32 features
   Tensor labels;                  ///< [B, T] or [B] i32
   Tensor mask{};                  ///< [B, T] i32 or undefined
+  Tensor token_types{};           ///< [B, T] i32, where the model has some, or undefined: all 0
   std::int64_t first_sample = 0;  ///< index of its first sample in the step's batch, over all ranks
 };
 
@@ -79,6 +80,7 @@ struct StepResult {
 struct Evaluation {
   double loss = 0.0;  ///< mean over the labels of all ranks
   std::int64_t labels = 0;
+  std::int64_t correct = 0;  ///< labels that had the largest logit, of a model with one per sample
 };
 
 /// What measuring matrix products gave, on rank 0; nothing elsewhere and on CPUs.

@@ -108,7 +108,7 @@ EngineOptions engine_options(const RunConfig& run, const Model& model, int world
   options.shard_counts = run.placement.shard_counts;
   if (!cut.rank_samples.empty()) options.rank_micro_samples = largest_of_ranks(cut, world);
   options.largest_micro_batch = {most_samples(cut, world), sequence};
-  options.labels_per_step = run.batch.train * sequence;
+  options.labels_per_step = run.batch.train * (model.sample.label_per_token ? sequence : 1);
   options.schedule = run.schedule;
   options.loss_scale = run.loss_scale;
   options.gradient_clipping = run.gradient_clipping;

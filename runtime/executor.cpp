@@ -289,6 +289,7 @@ void Executor::forward(const Node& node, const StepInput& input) {
   const auto& all = placed_.plan->unit_regions;
   const bool evaluate = placed_.plan->options.evaluate;
   const bool makes_loss = evaluate && u + 1 == all.size();
+  const LossScalarViews views(loss_scalars_, arena_.device());
   const Tensor losses =
       makes_loss ? region(placed_.plan->losses_region, DType::f32, {batch_.labels.numel()})
                  : Tensor{};
@@ -302,10 +303,10 @@ void Executor::forward(const Node& node, const StepInput& input) {
        .workspace = workspace(all[u].forward_workspace),
        .losses = losses,
        .logits = {},
+       .correct = makes_loss ? views.correct : Tensor{},
        .rng = unit_rng(input, node.unit),
        .stream = lane_of(node)});
   if (makes_loss) {
-    const LossScalarViews views(loss_scalars_, arena_.device());
     sum_into(losses, views.loss, views.non_finite, lane_of(node));
   }
 }

@@ -41,6 +41,9 @@ void Executor::stage(const StepInput& input) {
     copy_in(micro.inputs, tensors.inputs, to);
     copy_in(micro.labels, tensors.labels, to + tensors.labels_offset);
     if (micro.mask.defined()) copy_in(micro.mask, tensors.mask, to + tensors.mask_offset);
+    if (micro.token_types.defined()) {
+      copy_in(micro.token_types, tensors.token_types, to + tensors.types_offset);
+    }
   }
 }
 
@@ -73,10 +76,16 @@ void Executor::input_micro_batch(const Node& node, const StepInput& input) {
   copy_bytes(from, batch_.inputs.data(), batch_.inputs.size_bytes(), lane_of(node));
   copy_bytes(from + tensors.labels_offset, batch_.labels.data(), batch_.labels.size_bytes(),
              lane_of(node));
-  if (!micro.mask.defined()) return;
-  batch_.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
-  copy_bytes(from + tensors.mask_offset, batch_.mask.data(), batch_.mask.size_bytes(),
-             lane_of(node));
+  if (micro.mask.defined()) {
+    batch_.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
+    copy_bytes(from + tensors.mask_offset, batch_.mask.data(), batch_.mask.size_bytes(),
+               lane_of(node));
+  }
+  if (micro.token_types.defined()) {
+    batch_.token_types = region(r, DType::i32, tensors.token_types.shape, tensors.types_offset);
+    copy_bytes(from + tensors.types_offset, batch_.token_types.data(),
+               batch_.token_types.size_bytes(), lane_of(node));
+  }
 }
 
 }  // namespace sherd

@@ -27,6 +27,7 @@ Executor::StepShapes Executor::shapes_of(const StepInput& input) {
   for (const MicroBatch& micro : input.micro_batches) {
     for (int d = 0; d < micro.inputs.shape().rank(); ++d) shapes.push_back(micro.inputs.dim(d));
     shapes.push_back(micro.mask.defined() ? 1 : 0);
+    shapes.push_back(micro.token_types.defined() ? 1 : 0);
   }
   return shapes;
 }

@@ -86,6 +86,7 @@ class PlacementSearch {
   int world_;
   std::span<const std::int64_t> memory_;
   PlaceBy shards_;
+  std::int64_t train_samples_;
   EngineOptions options_;              // for even shards, or the weights given
   std::vector<std::int64_t> largest_;  // samples of each rank's largest micro-batch
 };
@@ -101,6 +102,7 @@ PlacementSearch::PlacementSearch(const RunConfig& run, const Model& model, int w
       world_(world),
       memory_(memory),
       shards_(run.placement.shards),
+      train_samples_(run.batch.train),
       options_(even_options(run, model, world)) {
   const bool cuts = options_.plan.group_size > 1 && options_.plan.stage > 0;
   require(shards_ == PlaceBy::weights || cuts || world == 1,
@@ -204,9 +206,8 @@ void PlacementSearch::set_rounds(const std::vector<std::int64_t>& rank_samples,
 }
 
 void PlacementSearch::find_samples(PlacementConfig& found) {
-  const std::int64_t train = options_.labels_per_step / options_.largest_micro_batch.sequence;
   const bool by_speed = found.batch == PlaceBy::speed;
-  found.rank_samples = apportion(train, by_speed ? found.speed : batch_weights());
+  found.rank_samples = apportion(train_samples_, by_speed ? found.speed : batch_weights());
   const std::int64_t most = *std::max_element(found.rank_samples.begin(), found.rank_samples.end());
   const std::int64_t limit = found.most_samples.value_or(most);
   const auto works = [&](std::int64_t rounds) {

@@ -111,9 +111,11 @@ BatchTensors batch_tensors(const SampleSpec& sample, const BatchShape& shape) {
   tensors.labels = sample.label_per_token ? TensorSpec{DType::i32, {shape.samples, shape.sequence}}
                                           : TensorSpec{DType::i32, {shape.samples}};
   tensors.mask = {DType::i32, {tokens ? shape.samples : 0, shape.sequence}};
+  tensors.token_types = {DType::i32, {sample.token_types > 0 ? shape.samples : 0, shape.sequence}};
   tensors.labels_offset = aligned(tensors.inputs.size_bytes());
   tensors.mask_offset = tensors.labels_offset + aligned(tensors.labels.size_bytes());
-  tensors.total_bytes = tensors.mask_offset + aligned(tensors.mask.size_bytes());
+  tensors.types_offset = tensors.mask_offset + aligned(tensors.mask.size_bytes());
+  tensors.total_bytes = tensors.types_offset + aligned(tensors.token_types.size_bytes());
   return tensors;
 }
 

@@ -133,7 +133,7 @@ struct PlanInput {
   const ShardLayout* layout = nullptr;
   std::vector<std::string> unit_names;
   std::vector<Footprint> footprints;  ///< per unit, for the largest micro-batch
-  std::int64_t input_bytes = 0;       ///< inputs, labels and mask of the largest micro-batch
+  std::int64_t input_bytes = 0;       ///< all tensors of the largest micro-batch
   std::int64_t label_count = 0;       ///< labels of the largest micro-batch
 };
 
@@ -142,8 +142,10 @@ struct BatchTensors {
   TensorSpec inputs;
   TensorSpec labels;
   TensorSpec mask;
+  TensorSpec token_types;
   std::int64_t labels_offset = 0;
   std::int64_t mask_offset = 0;
+  std::int64_t types_offset = 0;
   std::int64_t total_bytes = 0;
 };
 BatchTensors batch_tensors(const SampleSpec& sample, const BatchShape& shape);

@@ -15,7 +15,10 @@ std::span<const MicroBatch> StepBatches::read(std::int64_t step) {
     const std::int64_t first = cut_.first_sample(own_.first + i);
     const HostBatch batch =
         reader_->read(i, step * cut_.train + first, cut_.samples(own_.first + i));
-    batches_.push_back({batch.inputs, batch.labels, {}, first});
+    batches_.push_back({.inputs = batch.inputs,
+                        .labels = batch.labels,
+                        .mask = batch.mask,
+                        .first_sample = first});
   }
   return batches_;
 }

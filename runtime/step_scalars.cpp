@@ -21,6 +21,7 @@ constexpr std::int64_t kSummedWords = offsetof(StepScalars, first_non_finite) / 
 LossScalarViews::LossScalarViews(void* block, Device device)
     : loss(field(block, offsetof(LossScalars, loss), DType::i64, kScalarLimbs, device)),
       non_finite(field(block, offsetof(LossScalars, non_finite), DType::i64, 1, device)),
+      correct(field(block, offsetof(LossScalars, correct), DType::i64, 1, device)),
       loss_gradient(field(block, offsetof(LossScalars, loss_gradient), DType::f32, 1, device)) {}
 
 StepScalarViews::StepScalarViews(void* block, Device device)
@@ -36,6 +37,7 @@ void merge_loss(const LossScalars* loss, StepScalars* step, bool answers, Stream
     step->loss = loss->loss;
     step->loss_non_finite = loss->non_finite;
     step->labels = loss->labels;
+    step->correct = loss->correct;
     if (!answers) {
       step->sum_of_squares = {};
       step->sum_non_finite = 0;

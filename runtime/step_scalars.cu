@@ -17,6 +17,7 @@ __global__ void merge_kernel(const LossScalars* loss, StepScalars* step, bool an
   step->loss = loss->loss;
   step->loss_non_finite = loss->non_finite;
   step->labels = loss->labels;
+  step->correct = loss->correct;
   if (answers) return;
   step->sum_of_squares = {};
   step->sum_non_finite = 0;

@@ -18,6 +18,7 @@ struct LossScalars {
   std::array<std::int64_t, kScalarLimbs> loss{};  ///< exact sum of the labels' losses
   std::int64_t non_finite = 0;                    ///< losses that were not finite
   std::int64_t labels = 0;                        ///< how many were not ignored
+  std::int64_t correct = 0;                       ///< how many were guessed, where that is asked
   float loss_gradient = 0.0f;                     ///< loss scale / labels of a full step
   float padding = 0.0f;
 };
@@ -29,6 +30,7 @@ struct StepScalars {
   std::array<std::int64_t, kScalarLimbs> loss{};
   std::int64_t loss_non_finite = 0;
   std::int64_t labels = 0;
+  std::int64_t correct = 0;
   std::int64_t gradient_non_finite = 0;  ///< local gradients that were not finite …
   std::int64_t first_non_finite = 0;     ///< … and the first of them, counted over all buffers
   double loss_scale = 1.0;               ///< what losses were multiplied by; the same everywhere
@@ -40,6 +42,7 @@ struct LossScalarViews {
   explicit LossScalarViews(void* block, Device device);
   Tensor loss;           ///< [4] i64
   Tensor non_finite;     ///< [1] i64
+  Tensor correct;        ///< [1] i64
   Tensor loss_gradient;  ///< [1] f32
 };
 struct StepScalarViews {

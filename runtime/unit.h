@@ -77,6 +77,7 @@ struct BatchView {
   Tensor inputs;                  ///< [B, T] i32 tokens, or [B, F] f32 features
   Tensor labels;                  ///< [B, T] or [B] i32, kIgnoredLabel where there is none
   Tensor mask;                    ///< [B, T] i32, 1 = real token; undefined when nothing is padded
+  Tensor token_types;             ///< [B, T] i32; undefined when all are of type 0
   std::int64_t first_sample = 0;  ///< index of the first sample in the step's batch: keys dropout
 };
 
@@ -91,7 +92,10 @@ struct ForwardContext {
   Tensor workspace;                    ///< u8
   Tensor losses;                       ///< last unit: [rows] f32, one per label
   Tensor logits;                       ///< last unit: [rows, V] compute dtype; written when defined
-  RngKey rng;                          ///< unique to (run, step, unit); sites add themselves
+  /// Last unit of a model with a label per sample: [1] i64, to which it adds the labels it guesses
+  /// where it writes losses; undefined when nobody asks.
+  Tensor correct{};
+  RngKey rng;  ///< unique to (run, step, unit); sites add themselves
   Stream& stream;
 };
 

@@ -31,12 +31,15 @@ const char* activation_name(Activation activation) {
       return "gelu";
     case Activation::silu:
       return "silu";
+    case Activation::tanh:
+      return "tanh";
   }
   return "?";
 }
 
 const char* architecture(const std::string& model_type) {
   if (model_type == "gpt2") return "GPT2LMHeadModel";
+  if (model_type == "bert") return "BertForSequenceClassification";
   if (model_type == "qwen2") return "Qwen2ForCausalLM";
   return model_type == "qwen3" ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
 }
@@ -68,11 +71,15 @@ void add_gpt2(JsonValue& json, const ModelConfig& model) {
   set_member(json, "attn_pdrop", json_of(model.attention_dropout));
 }
 
-void add_rotary(JsonValue& json, const ModelConfig& model) {
+void add_widths(JsonValue& json, const ModelConfig& model) {
   set_member(json, "hidden_size", json_of(model.hidden_size));
   set_member(json, "intermediate_size", json_of(model.intermediate_size));
   set_member(json, "num_hidden_layers", json_of(model.num_hidden_layers));
   set_member(json, "num_attention_heads", json_of(model.num_attention_heads));
+}
+
+void add_rotary(JsonValue& json, const ModelConfig& model) {
+  add_widths(json, model);
   set_member(json, "num_key_value_heads", json_of(model.num_key_value_heads));
   set_member(json, "head_dim", json_of(model.head_dim));
   set_member(json, "max_position_embeddings", json_of(model.max_position_embeddings));
@@ -83,6 +90,35 @@ void add_rotary(JsonValue& json, const ModelConfig& model) {
   set_member(json, "attention_dropout", json_of(model.attention_dropout));
   if (model.model_type != "qwen2") set_member(json, "attention_bias", json_of(false));
   if (model.model_type != "llama") set_member(json, "use_sliding_window", json_of(false));
+}
+
+void add_labels(JsonValue& json, const std::vector<std::string>& labels) {
+  JsonValue names = json_object();
+  JsonValue ids = json_object();
+  for (std::size_t id = 0; id < labels.size(); ++id) {
+    set_member(names, std::to_string(id), json_of(std::string_view(labels[id])));
+    set_member(ids, labels[id], json_of(static_cast<std::int64_t>(id)));
+  }
+  set_member(json, "id2label", names);
+  set_member(json, "label2id", ids);
+}
+
+void add_bert(JsonValue& json, const ModelConfig& model) {
+  add_widths(json, model);
+  set_member(json, "max_position_embeddings", json_of(model.max_position_embeddings));
+  set_member(json, "type_vocab_size", json_of(model.type_vocab_size));
+  set_member(json, "hidden_act", json_of(activation_name(model.activation)));
+  set_member(json, "layer_norm_eps", json_of(model.norm_epsilon));
+  set_member(json, "hidden_dropout_prob", json_of(model.residual_dropout));
+  set_member(json, "attention_probs_dropout_prob", json_of(model.attention_dropout));
+  set_member(json, "classifier_dropout", json_of(model.classifier_dropout));
+  set_member(json, "pad_token_id", json_of(model.pad_token_id));
+  add_labels(json, model.labels);
+}
+
+void add_sizes(JsonValue& json, const ModelConfig& model) {
+  if (model.model_type == "gpt2") return add_gpt2(json, model);
+  model.model_type == "bert" ? add_bert(json, model) : add_rotary(json, model);
 }
 
 void add_carried(JsonValue& json, const ModelConfig& model) {
@@ -106,9 +142,11 @@ std::string model_config_json(const ModelConfig& model, DType weights) {
   set_member(json, "architectures", names);
   set_member(json, "model_type", json_of(std::string_view(model.model_type)));
   set_member(json, "vocab_size", json_of(model.vocab_size));
-  model.model_type == "gpt2" ? add_gpt2(json, model) : add_rotary(json, model);
+  add_sizes(json, model);
   set_member(json, "initializer_range", json_of(model.initializer_range));
-  set_member(json, "tie_word_embeddings", json_of(model.tie_word_embeddings));
+  if (model.model_type != "bert") {
+    set_member(json, "tie_word_embeddings", json_of(model.tie_word_embeddings));
+  }
   set_member(json, "torch_dtype", json_of(torch_name(weights)));
   add_carried(json, model);
   return write_json(json, 2) + "\n";

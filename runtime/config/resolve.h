@@ -18,6 +18,10 @@ LossScalerSpec resolve_loss_scale(Settings& settings);
 ZeroConfig resolve_zero(Settings& settings);
 PlacementConfig resolve_placement(Settings& settings);
 
+/// Where labelled texts come from: format and columns, the rest is empty. Asked for before the
+/// model, whose classes may follow from it.
+DataConfig resolve_text_source(Settings& settings);
+
 /// Tokens of a sample; asked for before the model, whose longest sequence may follow from it.
 std::int64_t resolve_sequence_length(Settings& settings);
 

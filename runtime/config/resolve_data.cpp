@@ -42,18 +42,29 @@ const char* format_of_bin(const std::string& pattern, std::string& why) {
   return llmc ? "llmc" : "nanogpt";
 }
 
-std::string resolve_format(Settings& settings, const std::string& train, bool mlp) {
-  const std::string_view path = "data.format";
-  if (settings.find(path) != nullptr) return settings.text(path);
-  if (train.empty()) return settings.text_or(path, mlp ? "csv" : "bytes", "there is no data.train");
-  if (train.ends_with(".csv")) return settings.text_or(path, "csv", "data.train ends in .csv");
-  if (train.ends_with(".npy")) return settings.text_or(path, "npy", "data.train ends in .npy");
+void refuse_unread(Settings& settings, const std::string& train) {
   for (const std::string_view ending : kUnreadEndings) {
     if (!train.ends_with(ending)) continue;
-    settings.fail("data.train", fmt::format("{} files are not read; give text, .bin, .csv or .npy, "
-                                            "or data.format \"bytes\" to train on the file as text",
-                                            ending));
+    settings.fail(
+        "data.train",
+        fmt::format("{} files are not read{}; give text, .bin, .csv or .npy, or "
+                    "data.format \"bytes\" to train on the file as text",
+                    ending, ending == ".jsonl" ? ", except as labelled texts by bert" : ""));
   }
+}
+
+std::string resolve_format(Settings& settings, const std::string& train, const std::string& type) {
+  const std::string_view path = "data.format";
+  if (settings.find(path) != nullptr) return settings.text(path);
+  const bool texts = type == "bert";
+  if (train.empty()) {
+    const char* usual = type == "mlp" ? "csv" : texts ? "jsonl" : "bytes";
+    return settings.text_or(path, usual, "there is no data.train");
+  }
+  if (train.ends_with(".csv")) return settings.text_or(path, "csv", "data.train ends in .csv");
+  if (texts) return settings.text_or(path, "jsonl", "model_type bert");
+  if (train.ends_with(".npy")) return settings.text_or(path, "npy", "data.train ends in .npy");
+  refuse_unread(settings, train);
   if (!train.ends_with(".bin")) return settings.text_or(path, "bytes", "data.train's name");
   std::string why;
   const char* format = format_of_bin(train, why);
@@ -66,24 +77,51 @@ DataConfig::Format format_named(std::string_view name) {
   if (name == "nanogpt") return Format::nanogpt;
   if (name == "csv") return Format::csv;
   if (name == "npy") return Format::npy;
+  if (name == "jsonl") return Format::jsonl;
   return name == "synthetic" ? Format::synthetic : Format::bytes;
 }
 
-void check_format(Settings& settings, const DataConfig& data, const ModelConfig& model) {
+/// "csv, npy and synthetic"
+std::string_view formats_of(const std::string& type) {
+  if (type == "mlp") return "csv, npy and synthetic";
+  return type == "bert" ? "jsonl and csv" : "bytes, llmc, nanogpt and synthetic";
+}
+
+bool reads(const std::string& type, DataConfig::Format format) {
   using Format = DataConfig::Format;
-  if (data.format == Format::synthetic) {
-    if (!data.train.empty()) {
-      settings.fail("data.train", "synthetic data has no file; leave one of them out");
-    }
-    return;
+  if (type == "bert") return format == Format::jsonl || format == Format::csv;
+  if (format == Format::synthetic) return true;
+  const bool table = format == Format::csv || format == Format::npy;
+  return type == "mlp" ? table : !table && format != Format::jsonl;
+}
+
+void check_format(Settings& settings, const DataConfig& data, const ModelConfig& model) {
+  const bool synthetic = data.format == DataConfig::Format::synthetic;
+  if (synthetic && !data.train.empty()) {
+    settings.fail("data.train", "synthetic data has no file; leave one of them out");
   }
-  if (data.train.empty()) return;
-  const bool table = data.format == Format::csv || data.format == Format::npy;
-  const bool mlp = model.model_type == "mlp";
-  if (mlp == table) return;
-  settings.fail("data.format", fmt::format("{} does not read {}; it reads {} and synthetic",
-                                           model.model_type, settings.text("data.format"),
-                                           mlp ? "csv, npy" : "bytes, llmc, nanogpt"));
+  if (data.train.empty() && !(synthetic && model.model_type == "bert")) return;
+  if (reads(model.model_type, data.format)) return;
+  settings.fail("data.format",
+                fmt::format("{} does not read {}; it reads {}", model.model_type,
+                            settings.text("data.format"), formats_of(model.model_type)));
+}
+
+void check_texts(Settings& settings, const DataConfig& data, const ModelConfig& model) {
+  if (model.model_type != "bert") {
+    if (data.text_column == DataConfig().text_column) return;
+    settings.fail("data.text_column", model.model_type + " reads no labelled texts");
+  }
+  if (data.sequence_length < 2) {
+    settings.fail("data.sequence_length",
+                  "texts need at least 2: the token that starts them, and "
+                  "a byte");
+  }
+  if (data.train.empty() || model.vocab_size >= kTextVocabulary) return;
+  settings.fail("model.vocab_size",
+                fmt::format("{} is too small for texts: their bytes, padding and the token that "
+                            "starts them take {}",
+                            model.vocab_size, kTextVocabulary));
 }
 
 void check_validation(Settings& settings, const DataConfig& data) {
@@ -120,19 +158,33 @@ std::int64_t resolve_sequence_length(Settings& settings) {
   return settings.integer_or(path, *longest->value.integer, "max_position_embeddings");
 }
 
+DataConfig resolve_text_source(Settings& settings) {
+  DataConfig source;
+  source.train = settings.text("data.train");
+  source.format = format_named(resolve_format(settings, source.train, "bert"));
+  source.text_column = settings.text("data.text_column");
+  source.label_column = settings.text("data.label_column");
+  return source;
+}
+
 DataConfig resolve_data(Settings& settings, const ModelConfig& model) {
   DataConfig data;
   if (settings.given("data.train")) data.train = settings.text("data.train");
   if (settings.given("data.validation")) data.validation = settings.text("data.validation");
-  data.format = format_named(resolve_format(settings, data.train, model.model_type == "mlp"));
+  data.format = format_named(resolve_format(settings, data.train, model.model_type));
   data.sequence_length = resolve_sequence_length(settings);
   data.validation_fraction = settings.number("data.validation_fraction");
   data.samples = settings.integer("data.samples");
+  data.text_column = settings.text("data.text_column");
   data.label_column = settings.text("data.label_column");
+  data.labels = model.labels;
+  if (model.model_type == "bert")
+    data.padding_token = static_cast<std::int32_t>(model.pad_token_id);
   data.shuffle = settings.boolean("data.shuffle");
   check_format(settings, data, model);
   check_validation(settings, data);
   check_sequence(settings, data, model);
+  check_texts(settings, data, model);
   return data;
 }
 

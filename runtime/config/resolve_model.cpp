@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/config/fates.h"
 #include "runtime/config/resolve.h"
+#include "runtime/config/resolve_model_parts.h"
 #include "runtime/config/suggest.h"
 
 namespace sherd {
@@ -18,13 +19,32 @@ std::string nearest_divisors(std::int64_t n, std::int64_t near) {
   return fmt::format("{} or {}", below, above);
 }
 
-int small(std::int64_t value) { return static_cast<int>(value); }
+}  // namespace
 
 std::int64_t needed(Settings& settings, std::string_view path, std::string_view type) {
   if (settings.find(path) == nullptr)
     settings.fail(path, fmt::format("is missing; {} needs it", type));
   return settings.integer(path);
 }
+
+Activation activation_named(std::string_view name) {
+  if (name == "relu") return Activation::relu;
+  if (name == "gelu") return Activation::gelu_erf;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  return Activation::silu;
+}
+
+void check_heads(Settings& settings, const ModelConfig& model) {
+  if (model.hidden_size % model.num_attention_heads == 0) return;
+  settings.fail("model.num_attention_heads",
+                fmt::format("{} heads don't divide hidden_size {}; the nearest that do are {}",
+                            model.num_attention_heads, model.hidden_size,
+                            nearest_divisors(model.hidden_size, model.num_attention_heads)));
+}
+
+namespace {
+
+int small(std::int64_t value) { return static_cast<int>(value); }
 
 /// GPT-2 has its own names; Hugging Face takes both, and so does Sherd.
 std::int64_t needed(Settings& settings, std::string_view path, std::string_view own_path,
@@ -35,13 +55,6 @@ std::int64_t needed(Settings& settings, std::string_view path, std::string_view 
     settings.fail(path, fmt::format("is not {}, which is {}; give one of them", own_path, value));
   }
   return value;
-}
-
-Activation activation_named(std::string_view name) {
-  if (name == "relu") return Activation::relu;
-  if (name == "gelu") return Activation::gelu_erf;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
-  return Activation::silu;
 }
 
 void resolve_sizes(Settings& settings, ModelConfig& model) {
@@ -58,16 +71,9 @@ void resolve_sizes(Settings& settings, ModelConfig& model) {
   model.max_position_embeddings = settings.integer_or(
       "model.max_position_embeddings", resolve_sequence_length(settings), "data.sequence_length");
   model.initializer_range = static_cast<float>(settings.number("model.initializer_range"));
+  if (type == "bert") return;
   model.tie_word_embeddings =
       settings.boolean_or("model.tie_word_embeddings", type == "gpt2", "model_type " + type);
-}
-
-void check_heads(Settings& settings, const ModelConfig& model) {
-  if (model.hidden_size % model.num_attention_heads == 0) return;
-  settings.fail("model.num_attention_heads",
-                fmt::format("{} heads don't divide hidden_size {}; the nearest that do are {}",
-                            model.num_attention_heads, model.hidden_size,
-                            nearest_divisors(model.hidden_size, model.num_attention_heads)));
 }
 
 void resolve_gpt2(Settings& settings, ModelConfig& model) {
@@ -209,6 +215,14 @@ void resolve_mlp(Settings& settings, ModelConfig& model) {
   model.activation = resolve_hidden_act(settings, "mlp", "relu");
 }
 
+void resolve_type(Settings& settings, ModelConfig& model) {
+  const std::string& type = model.model_type;
+  if (type == "mlp") return resolve_mlp(settings, model);
+  resolve_sizes(settings, model);
+  if (type == "gpt2") return resolve_gpt2(settings, model);
+  type == "bert" ? resolve_bert(settings, model) : resolve_rotary(settings, model);
+}
+
 void read_folder(Settings& settings, ModelConfig& model) {
   if (settings.find("model.path") == nullptr) return;
   model.path = settings.text("model.path");
@@ -237,7 +251,8 @@ void keep_carried(Settings& settings, ModelConfig& model) {
 
 void check_dropout(Settings& settings, ModelUse use) {
   if (use == ModelUse::training) return;
-  for (const std::string_view path : {"model.attn_pdrop", "model.attention_dropout"}) {
+  for (const std::string_view path :
+       {"model.attn_pdrop", "model.attention_dropout", "model.attention_probs_dropout_prob"}) {
     if (settings.given(path)) settings.derive(path, json_of(0.0), "inference drops nothing");
   }
 }
@@ -256,12 +271,7 @@ ModelConfig resolve_model(Settings& settings, ModelUse use) {
   settings.check_applies("model", model.model_type);
   check_dropout(settings, use);
   refuse_unsupported(settings);
-  if (model.model_type == "mlp") {
-    resolve_mlp(settings, model);
-  } else {
-    resolve_sizes(settings, model);
-    model.model_type == "gpt2" ? resolve_gpt2(settings, model) : resolve_rotary(settings, model);
-  }
+  resolve_type(settings, model);
   keep_carried(settings, model);
   return model;
 }

@@ -50,6 +50,7 @@ Schema::Schema() {
     for (const SchemaKey& key : table) add(key);
   }
   for (const std::string_view path : carried_model_keys()) {
+    if (find(path) != nullptr) continue;  // some models do something with it
     add({.path = path,
          .type = ValueType::any,
          .meaning = "changes nothing in training",

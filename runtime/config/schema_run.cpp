@@ -127,10 +127,11 @@ constexpr SchemaKey kKeys[] = {
      .max = 0.9},
     {.path = "data.format",
      .type = string,
-     .meaning = "bytes: UTF-8 text, a token per byte; llmc and nanogpt: .bin; csv and npy: tables",
-     .otherwise =
-         "guessed from data.train: .csv, .npy, .bin by its first bytes, bytes for what may be text",
-     .choices = "bytes|llmc|nanogpt|csv|npy|synthetic"},
+     .meaning = "bytes: UTF-8 text, a token per byte; llmc and nanogpt: .bin; csv and npy: tables; "
+                "jsonl, and csv for bert: texts with a label each",
+     .otherwise = "guessed from data.train: .csv, .npy, .jsonl, .bin by its first bytes, bytes for "
+                  "what may be text",
+     .choices = "bytes|llmc|nanogpt|csv|npy|jsonl|synthetic"},
     {.path = "data.sequence_length",
      .type = integer,
      .meaning = "tokens of a sample",
@@ -142,9 +143,14 @@ constexpr SchemaKey kKeys[] = {
      .meaning = "synthetic: how many samples there are",
      .standard = "65536",
      .min = 1},
+    {.path = "data.text_column",
+     .type = string,
+     .meaning = "texts: the text's field in JSON lines, or its name in the header line of csv",
+     .standard = "\"text\""},
     {.path = "data.label_column",
      .type = string,
-     .meaning = "csv: the label's name in the header line; empty: the last column",
+     .meaning = "csv, jsonl: the label's name in the header line, or its field; empty: the last "
+                "column of numbers, label beside texts",
      .standard = "\"\""},
     {.path = "data.shuffle",
      .type = boolean,

@@ -63,6 +63,7 @@ TEST_CASE("a model looks back on its window alone") {
 
 TEST_CASE("folders that make no text are refused") {
   CHECK_THROWS_AS(LanguageModel(fixture("mlp"), 4, 1), ArgumentError);
+  CHECK_THROWS_AS(LanguageModel(fixture("bert"), 4, 1), ArgumentError);
   CHECK_THROWS_AS(LanguageModel("not-there", 4, 1), ArgumentError);
   const TemporaryFolder folder;
   folder.write("config.json", R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 4,

@@ -32,6 +32,9 @@ TEST_CASE("a progress line holds what people watch") {
         "ETA 28s");
   report.validation_loss = 2.5;
   CHECK(progress_line(report, options, 0).find("  val 2.5000  ETA") != std::string::npos);
+  report.validation_accuracy = 0.8125;
+  CHECK(progress_line(report, options, 0).find("  val 2.5000  accuracy 81.2%  ETA") !=
+        std::string::npos);
 }
 
 TEST_CASE("a line of metrics has exactly the documented fields") {
@@ -52,11 +55,13 @@ TEST_CASE("a line of metrics has exactly the documented fields") {
   CHECK(line["skipped"] == false);
 
   report.validation_loss = 2.5;
+  report.validation_accuracy = 0.8125;
   report.result.applied = false;
   report.result.loss = std::numeric_limits<double>::quiet_NaN();
   report.result.gradient_norm = std::numeric_limits<double>::infinity();
   line = nlohmann::json::parse(metrics_line(report));
   CHECK(line["val_loss"] == 2.5);
+  CHECK(line["val_accuracy"] == 0.8125);
   CHECK(line["skipped"] == true);
   CHECK(line["loss"].is_null());
   CHECK(line["grad_norm"].is_null());

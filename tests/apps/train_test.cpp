@@ -41,6 +41,7 @@ TEST_CASE("a run writes metrics, configuration, plan and model", "[dist]") {
       "tokens_per_s", "step_ms", "exposed_comm_ms", "loss_scale", "skipped"};
   std::set<std::string> validated = fields;
   validated.insert("val_loss");
+  validated.insert("val_accuracy");  // one label a sample
   const auto metrics = metrics_of(folder);
   REQUIRE(metrics.size() == 4);
   for (std::size_t i = 0; i < metrics.size(); ++i) {

@@ -51,6 +51,19 @@ TEST_CASE("the normal distribution function keeps its relative accuracy in the l
   CHECK(error <= 2e-6);
 }
 
+TEST_CASE("fast tanh keeps its relative accuracy, near zero too") {
+  test::Random random;
+  double error = 0;
+  for (const double range : {1e-30, 1e-3, 0.3, 2.0, 12.0}) {
+    for (const double v : random.values(100000, -range, range)) {
+      const auto x = static_cast<float>(v);
+      error = std::max(error, units_in_last_place(fast_tanh(x), std::tanh(double{x})));
+      CHECK(std::signbit(fast_tanh(x)) == std::signbit(x));
+    }
+  }
+  CHECK(error <= 5.0);
+}
+
 TEST_CASE("fast functions have the limits of the real ones") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -65,6 +78,10 @@ TEST_CASE("fast functions have the limits of the real ones") {
   CHECK(fast_sigmoid(kInfinity) == 1.0f);
   CHECK(fast_sigmoid(-kInfinity) == 0.0f);
   CHECK(std::isnan(fast_sigmoid(kNaN)));
+  CHECK(fast_tanh(0.0f) == 0.0f);
+  CHECK(fast_tanh(kInfinity) == 1.0f);
+  CHECK(fast_tanh(-kInfinity) == -1.0f);
+  CHECK(std::isnan(fast_tanh(kNaN)));
   CHECK(std::abs(cdf(0.0f) - 0.5f) <= 0x1p-24f);
   CHECK(cdf(50.0f) == 1.0f);
   CHECK(cdf(-50.0f) == 0.0f);
@@ -77,11 +94,13 @@ TEST_CASE("an element has the same bits in a vector loop and alone") {
   for (const double v : random.values(1003, -90, 90)) x.push_back(static_cast<float>(v));
 #pragma omp simd
   for (std::size_t i = 0; i < x.size(); ++i) {
-    together[i] = fast_exp(x[i]) + fast_sigmoid(x[i]) + fast_normal_cdf(x[i], fast_gaussian(x[i]));
+    together[i] = fast_exp(x[i]) + fast_sigmoid(x[i]) + fast_normal_cdf(x[i], fast_gaussian(x[i])) +
+                  fast_tanh(x[i]);
   }
   for (std::size_t i = 0; i < x.size(); ++i) {
     const volatile float apart = x[i];
     const float v = apart;
-    CHECK(together[i] == fast_exp(v) + fast_sigmoid(v) + fast_normal_cdf(v, fast_gaussian(v)));
+    CHECK(together[i] ==
+          fast_exp(v) + fast_sigmoid(v) + fast_normal_cdf(v, fast_gaussian(v)) + fast_tanh(v));
   }
 }

@@ -277,6 +277,8 @@ inline double activation(double x, Activation kind) {
       return x * std::erfc(-x / std::numbers::sqrt2) / 2;
     case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }
@@ -295,6 +297,8 @@ inline double activation_slope(double x, Activation kind) {
       const double tanh = std::tanh(k * (x + 0.044715 * x * x * x));
       return (1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * k * (1 + 3 * 0.044715 * x * x);
     }
+    case Activation::tanh:
+      return 1 / (std::cosh(x) * std::cosh(x));
   }
   return 1;
 }

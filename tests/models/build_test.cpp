@@ -145,6 +145,9 @@ TEST_CASE("Units keep the bytes that docs/models.md says") {
   CHECK(saved_bytes("qwen2", 1, compute) == llama);
   CHECK(saved_bytes("qwen3", 1, compute) ==
         tokens * (e * ((3 * H + 3 * K) * D + C + 2 * I) + 4 * (2 * H + K)));
+  CHECK(saved_bytes("bert", 1, compute) == tokens * (e * (6 * C + I) + 4 * H + 4 * 2));
+  CHECK(saved_bytes("bert", 0, compute) == tokens * 4 * 2);
+  CHECK(saved_bytes("bert", 3, compute) == 0);
   for (const std::size_t unit : {std::size_t{0}, std::size_t{3}})
     CHECK(saved_bytes("gpt2", unit, compute) == 0);
   CHECK(saved_bytes("mlp", 0, compute) == 0);
@@ -165,7 +168,7 @@ TEST_CASE("What is not supported is refused by key") {
   using Config = ModelConfig;
   check_refused(changed("mlp", [](Config& c) { c.layers = {4}; }), "layers");
   check_refused(changed("mlp", [](Config& c) { c.layers = {4, 0}; }), "got 0");
-  check_refused(changed("mlp", [](Config& c) { c.model_type = "bert"; }), "got \"bert\"");
+  check_refused(changed("mlp", [](Config& c) { c.model_type = "t5"; }), "got \"t5\"");
   check_refused(changed("gpt2", [](Config& c) { c.vocab_size = 0; }), "vocab_size");
   check_refused(changed("gpt2", [](Config& c) { c.hidden_size = 9; }), "the next is 10");
   check_refused(changed("gpt2", [](Config& c) { c.max_position_embeddings = 0; }), "n_positions");

@@ -10,8 +10,9 @@
 namespace sherd::testing {
 namespace {
 
-ModelConfig dropping(float embedding, float residual) {
-  ModelConfig config = tiny_model("gpt2");
+ModelConfig dropping(const std::string& model, float embedding, float residual) {
+  ModelConfig config = tiny_model(model);
+  if (model == "bert") config.classifier_dropout = residual;
   config.embedding_dropout = embedding;
   config.residual_dropout = residual;
   return config;
@@ -19,30 +20,36 @@ ModelConfig dropping(float embedding, float residual) {
 
 TEST_CASE("Dropout masks do not depend on how a batch is split") {
   const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
-  const ModelConfig config = dropping(0.2f, 0.4f);
+  const std::string name = GENERATE("gpt2", "bert");
+  CAPTURE(seed, name);
+  const ModelConfig config = dropping(name, 0.2f, 0.4f);
   const Model model = build_model(config);
   UnitRunner runner(model, DType::f32, DType::f32);
   runner.initialize(seed);
   const HostBatch batch = random_batch(config, 4, 7, seed);
   const std::vector<float> whole = runner.train(batch, 1.0f);
   std::vector<std::vector<float>> gradients;
-  for (const std::string& name : runner.names()) gradients.push_back(runner.gradient(name));
+  for (const std::string& parameter : runner.names()) {
+    gradients.push_back(runner.gradient(parameter));
+  }
 
   std::vector<float> parts = runner.train(batch.samples(0, 1), 1.0f);
   const std::vector<float> rest = runner.train(batch.samples(1, 3), 1.0f, Accumulate::yes);
   parts.insert(parts.end(), rest.begin(), rest.end());
   CHECK(relative_distance(parts, whole) <= 1e-5);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    CHECK(relative_distance(runner.gradient(runner.names()[i]), gradients[i]) <= 1e-4);
+    CAPTURE(runner.names()[i]);
+    CHECK(distance_against(runner.gradient(runner.names()[i]), gradients[i],
+                           runner.gradient(ruler_of(runner.names()[i]))) <= 1e-4);
   }
 }
 
 TEST_CASE("Another place in the batch, another step and another site draw other masks") {
   const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
+  const std::string name = GENERATE("gpt2", "bert");
+  CAPTURE(seed, name);
   const bool embedding = GENERATE(true, false);
-  const ModelConfig config = embedding ? dropping(0.5f, 0.0f) : dropping(0.0f, 0.5f);
+  const ModelConfig config = embedding ? dropping(name, 0.5f, 0.0f) : dropping(name, 0.0f, 0.5f);
   const Model model = build_model(config);
   UnitRunner runner(model, DType::f32, DType::f32);
   runner.initialize(seed);
@@ -57,11 +64,12 @@ TEST_CASE("Another place in the batch, another step and another site draw other 
 
 TEST_CASE("Evaluation drops nothing") {
   const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
-  const ModelConfig config = dropping(0.3f, 0.3f);
+  const std::string name = GENERATE("gpt2", "bert");
+  CAPTURE(seed, name);
+  const ModelConfig config = dropping(name, 0.3f, 0.3f);
   const HostBatch batch = random_batch(config, 2, 7, seed);
   const Model with = build_model(config);
-  const Model without = build_model(tiny_model("gpt2"));
+  const Model without = build_model(tiny_model(name));
   UnitRunner dropped(with, DType::f32, DType::f32);
   UnitRunner kept(without, DType::f32, DType::f32);
   dropped.initialize(seed);
@@ -72,8 +80,9 @@ TEST_CASE("Evaluation drops nothing") {
 
 TEST_CASE("Gradients go through the masks that the forward pass drew") {
   const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
-  const ModelConfig config = dropping(0.3f, 0.3f);
+  const std::string name = GENERATE("gpt2", "bert");
+  CAPTURE(seed, name);
+  const ModelConfig config = dropping(name, 0.3f, 0.3f);
   const Model model = build_model(config);
   UnitRunner runner(model, DType::f32, DType::f32);
   runner.initialize(seed);

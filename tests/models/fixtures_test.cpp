@@ -31,7 +31,8 @@ double mean(const std::vector<float>& losses, const HostBatch& batch) {
 void require_gradients(const UnitRunner& runner, const ModelFixture& fixture) {
   for (const std::string& name : fixture.parameter_names()) {
     CAPTURE(name);
-    CHECK(relative_distance(runner.gradient(name), fixture.gradient(name)) <= kGradientTolerance);
+    CHECK(distance_against(runner.gradient(name), fixture.gradient(name),
+                           fixture.gradient(ruler_of(name))) <= kGradientTolerance);
   }
 }
 
@@ -111,7 +112,8 @@ TEST_CASE("In 16 bits losses and gradients stay within rounding of those in 32")
     const std::vector<float> a = narrow.gradient(parameter);
     const std::vector<float> b = wide.gradient(parameter);
     constexpr double kCancellation = 8.0;  // a bias of q or k sums rows that cancel to a small rest
-    CHECK(relative_distance(a, b) <= kCancellation * bound_for(dtype));
+    CHECK(distance_against(a, b, wide.gradient(ruler_of(parameter))) <=
+          kCancellation * bound_for(dtype));
     narrow_gradients.insert(narrow_gradients.end(), a.begin(), a.end());
     wide_gradients.insert(wide_gradients.end(), b.begin(), b.end());
   }

@@ -37,7 +37,7 @@ std::vector<std::int32_t> read_integers(const SafetensorsFile& file, const std::
 }  // namespace
 
 std::vector<std::string> ModelFixture::names() {
-  return {"gpt2", "llama", "llama_untied", "qwen2", "qwen3", "mlp"};
+  return {"gpt2", "llama", "llama_untied", "qwen2", "qwen3", "mlp", "bert"};
 }
 
 ModelFixture::ModelFixture(const std::string& fixtures, const std::string& name)
@@ -66,8 +66,12 @@ HostBatch ModelFixture::batch(std::int64_t step) const {
     batch.shape = {inputs[1], inputs[2]};
     batch.tokens = read_integers(batches_, "inputs", {step * numel, numel});
   }
-  const std::int64_t labels = batch.shape.tokens();
+  const std::int64_t labels = batches_.find("labels")->numel / steps_;
   batch.labels = read_integers(batches_, "labels", {step * labels, labels});
+  if (batches_.find("mask") != nullptr) {
+    batch.mask = read_integers(batches_, "mask", {step * numel, numel});
+    batch.token_types = read_integers(batches_, "token_types", {step * numel, numel});
+  }
   return batch;
 }
 

@@ -53,6 +53,7 @@ HostBatch HostBatch::samples(std::int64_t first, std::int64_t count) const {
           .features = cut(features, shape.samples, first, count),
           .labels = cut(labels, shape.samples, first, count),
           .mask = cut(mask, shape.samples, first, count),
+          .token_types = cut(token_types, shape.samples, first, count),
           .first_sample = first_sample + first};
 }
 
@@ -62,16 +63,27 @@ std::int64_t HostBatch::valid_labels() const {
 }
 
 double relative_distance(std::span<const float> a, std::span<const float> b) {
+  return distance_against(a, b, b);
+}
+
+double distance_against(std::span<const float> a, std::span<const float> b,
+                        std::span<const float> ruler) {
   require(a.size() == b.size(), "{} elements against {}", a.size(), b.size());
+  const auto square = [](double x) { return x * x; };
   double difference = 0.0;
   double size = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    difference += d * d;
-    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+    difference += square(static_cast<double>(a[i]) - static_cast<double>(b[i]));
   }
-  require(size > 0.0, "nothing to compare with: {} zeros", b.size());
+  for (const float value : ruler) size += square(static_cast<double>(value));
+  require(size > 0.0, "nothing to compare with: {} zeros", ruler.size());
   return std::sqrt(difference / size);
+}
+
+std::string ruler_of(const std::string& name) {
+  const std::string_view key = ".self.key.bias";
+  if (!name.ends_with(key)) return name;
+  return name.substr(0, name.size() - key.size()) + ".self.query.bias";
 }
 
 UnitRunner::UnitRunner(const Model& model, DType compute, DType gradient)
@@ -164,12 +176,13 @@ UnitRunner::DeviceBatch UnitRunner::upload(const HostBatch& batch) {
   on_device.view.first_sample = batch.first_sample;
   if (sample.inputs == SampleSpec::Inputs::tokens) {
     on_device.view.inputs = put(batch.tokens, {B, T});
-    on_device.view.labels = put(batch.labels, {B, T});
+    on_device.view.labels = put(batch.labels, sample.label_per_token ? Shape{B, T} : Shape{B});
   } else {
     on_device.view.inputs = put(batch.features, {B, sample.features});
     on_device.view.labels = put(batch.labels, {B});
   }
   if (!batch.mask.empty()) on_device.view.mask = put(batch.mask, {B, T});
+  if (!batch.token_types.empty()) on_device.view.token_types = put(batch.token_types, {B, T});
   return on_device;
 }
 

@@ -18,7 +18,8 @@ struct HostBatch {
   std::vector<std::int32_t> tokens;
   std::vector<float> features;
   std::vector<std::int32_t> labels;
-  std::vector<std::int32_t> mask;  // empty: nothing is padded
+  std::vector<std::int32_t> mask;         // empty: nothing is padded
+  std::vector<std::int32_t> token_types;  // empty: all of type 0
   std::int64_t first_sample = 0;
 
   /// Samples [first, first + count) of this batch, with their place in it.
@@ -99,5 +100,11 @@ class UnitRunner {
 
 /// |a - b| / |b| over all elements, in double; b must not be zero.
 double relative_distance(std::span<const float> a, std::span<const float> b);
+/// |a - b| / |ruler|.
+double distance_against(std::span<const float> a, std::span<const float> b,
+                        std::span<const float> ruler);
+/// The parameter whose gradient is as large as rounding makes that of `name`: itself, but for the
+/// key bias of a BERT, which moves no softmax and so has a gradient of zero, the query bias.
+std::string ruler_of(const std::string& name);
 
 }  // namespace sherd::testing

@@ -45,6 +45,7 @@ void check_same_bits(const Trained& trained, const Trained& reference) {
     CHECK(trained.steps[s].gradient_norm == reference.steps[s].gradient_norm);
   }
   CHECK(trained.evaluation == reference.evaluation);
+  CHECK(trained.correct == reference.correct);
 }
 
 TrainingCase exact_case(const std::string& model) {
@@ -64,7 +65,7 @@ TEST_CASE("Exact mode gives one rank's bits at every stage, for every model", "[
 }
 
 TEST_CASE("Exact mode gives one rank's bits in half precision", "[dist]") {
-  TrainingCase training = exact_case(GENERATE("llama", "gpt2"));
+  TrainingCase training = exact_case(GENERATE("llama", "gpt2", "bert"));
   training.options.plan.stage = GENERATE(1, 3);
   training.options.plan.compute = GENERATE(DType::bf16, DType::f16);
   training.options.loss_scale.initial_scale_power = 8;
@@ -95,7 +96,7 @@ TEST_CASE("Options that must change nothing change no bit", "[dist]") {
 }
 
 TEST_CASE("The deal of micro-batches to ranks changes no bit", "[dist]") {
-  TrainingCase training = exact_case("qwen3");
+  TrainingCase training = exact_case(GENERATE("qwen3", "bert"));
   training.options.plan.stage = 3;
   SECTION("as even as they go") { training.samples = GENERATE(1, 2, 5, 13); }
   SECTION("larger micro-batches") {
@@ -110,7 +111,7 @@ TEST_CASE("The deal of micro-batches to ranks changes no bit", "[dist]") {
 }
 
 TEST_CASE("Unequal shards change no bit, and a rank may hold nothing", "[dist]") {
-  TrainingCase training = exact_case("gpt2");
+  TrainingCase training = exact_case(GENERATE("gpt2", "bert"));
   training.options.plan.stage = GENERATE(1, 2, 3);
   for (int r = 0; r < mpi_session().size(); ++r) {
     training.options.shard_weights.push_back((r * 2 + 1) % 4);
@@ -156,7 +157,7 @@ TEST_CASE("Fast mode does not depend on pauses, prefetch or bursts either", "[di
 }
 
 TEST_CASE("The predicted peak is the measured peak on every rank", "[dist]") {
-  TrainingCase training = training_case(GENERATE("llama", "mlp"));
+  TrainingCase training = training_case(GENERATE("llama", "mlp", "bert"));
   training.options.plan.stage = GENERATE(0, 1, 2, 3);
   training.options.plan.exact = GENERATE(false, true);
   const Trained trained = train_together(training);

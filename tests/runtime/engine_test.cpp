@@ -1,5 +1,6 @@
 #include "runtime/engine.h"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
@@ -69,7 +70,7 @@ TEST_CASE("The predicted peak is what the engine takes, and a step takes no more
 }
 
 TEST_CASE("Half precision trains like single precision, within its rounding") {
-  TrainingCase training = training_case(GENERATE("mlp", "llama", "gpt2"));
+  TrainingCase training = training_case(GENERATE("mlp", "llama", "gpt2", "bert"));
   training.options.plan.compute = GENERATE(DType::bf16, DType::f16);
   training.options.plan.wire = training.options.plan.compute;
   training.options.loss_scale.initial_scale_power = 8;
@@ -81,6 +82,36 @@ TEST_CASE("Half precision trains like single precision, within its rounding") {
     CHECK(half.steps[s].applied);
     CHECK(std::abs(half.steps[s].loss - single.steps[s].loss) < 0.03 * single.steps[s].loss);
   }
+}
+
+TEST_CASE("The labels that a classifier guesses are counted where it is evaluated") {
+  const std::string name = GENERATE("mlp", "bert");
+  TrainingCase training = training_case(name);
+  SoloCommunicator solo;
+  EngineOptions options = training.options;
+  options.largest_micro_batch = {40, name == "mlp" ? 1 : 7};
+  options.labels_per_step = 40;
+  Engine engine(build_model(training.model), options, solo);
+  HostBatch batch = random_batch(training.model, 40, 7, 3);
+  const std::vector<MicroBatch> twice(2, view_of(batch));
+  for (int step = 0; step < 10; ++step) engine.step({twice.data(), 1});
+
+  UnitRunner runner(engine.model(), DType::f32, DType::f32);
+  engine.save_parameters([&](const ParameterSpec& spec, const Tensor& values) {
+    runner.set_parameter(spec.name, {values.as<float>(), static_cast<std::size_t>(values.numel())});
+  });
+  runner.evaluate(batch, /*keep_logits=*/true);
+  const std::int64_t classes = engine.model().sample.label_range;
+  std::int64_t correct = 0;
+  for (std::size_t row = 0; row < batch.labels.size(); ++row) {
+    const auto first = runner.logits().begin() + static_cast<std::int64_t>(row) * classes;
+    correct += std::max_element(first, first + classes) - first == batch.labels[row] ? 1 : 0;
+  }
+  CHECK(correct > 0);
+  CHECK(correct < batch.valid_labels());
+  const Evaluation evaluation = engine.evaluate(twice);
+  CHECK(evaluation.labels == 2 * batch.valid_labels());
+  CHECK(evaluation.correct == 2 * correct);
 }
 
 TEST_CASE("A step of no labels is skipped and changes nothing") {

@@ -219,3 +219,19 @@ TEST_CASE("a batch by speed needs speeds, one per rank") {
   CHECK_THROWS_WITH(run_config(2, {"placement.batch=\"speed\"", "placement.speed=[0, 0]"}),
                     ContainsSubstring("at least one weight"));
 }
+
+TEST_CASE("texts with a label each are dealt by memory too") {
+  const std::vector<std::int64_t> memory = {std::int64_t{1} << 20, std::int64_t{3} << 20,
+                                            std::int64_t{2} << 20};
+  const RunConfig run =
+      placed(run_config(3, {R"(model={"model_type": "bert", "vocab_size": 258, "hidden_size": 36,
+                     "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
+                     "num_labels": 2})",
+                            R"(data={"sequence_length": 16})", "placement.batch=memory",
+                            "placement.shards=fill"}),
+             3, memory);
+  CHECK(sum_of(run.placement.rank_samples) == 24);
+  CHECK(run.placement.rank_samples[1] > run.placement.rank_samples[0]);
+  const std::vector<std::int64_t> taken = peaks(run, 3);
+  for (std::size_t rank = 0; rank < taken.size(); ++rank) CHECK(taken[rank] <= memory[rank]);
+}

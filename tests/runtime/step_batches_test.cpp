@@ -1,5 +1,6 @@
 #include "runtime/step_batches.h"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <numeric>
@@ -84,4 +85,32 @@ TEST_CASE("ranks without samples read none") {
   const SampleSet samples = all_samples(data);
   StepBatches batches(run_of(2, 1), samples, 3, 4);
   CHECK(batches.read(0).empty());
+}
+
+TEST_CASE("padded samples are told by their mask") {
+  class Padded final : public Dataset {
+   public:
+    SampleLayout layout() const override { return {DType::i32, 3, 1, true}; }
+    std::vector<std::int64_t> samples_per_file() const override { return {6}; }
+    std::int64_t size() const override { return 6; }
+    void read(std::int64_t index, const Tensor& inputs, const Tensor& labels) const override {
+      std::fill_n(inputs.as<std::int32_t>(), 3, static_cast<std::int32_t>(index));
+      *labels.as<std::int32_t>() = 0;
+    }
+    std::int64_t valid_inputs(std::int64_t index) const override { return 1 + index % 3; }
+    std::string description() const override { return "padded"; }
+  };
+  const Padded data;
+  const SampleSet samples = all_samples(data);
+  StepBatches batches(run_of(6, 2), samples, 0, 1);
+  std::int64_t seen = 0;
+  for (const MicroBatch& micro : batches.read(0)) {
+    REQUIRE(micro.mask.shape() == micro.inputs.shape());
+    CHECK(micro.labels.shape() == Shape{micro.inputs.dim(0)});
+    for (std::int64_t i = 0; i < micro.mask.numel(); ++i, ++seen) {
+      const std::int32_t index = micro.inputs.as<std::int32_t>()[i];
+      CHECK(micro.mask.as<std::int32_t>()[i] == (i % 3 <= index % 3 ? 1 : 0));
+    }
+  }
+  CHECK(seen == 18);
 }

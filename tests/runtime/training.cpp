@@ -28,8 +28,13 @@ MicroBatch view_of(HostBatch& batch) {
   const std::int64_t samples = batch.shape.samples;
   if (batch.features.empty()) {
     const Shape shape{samples, batch.shape.sequence};
+    const bool one_each = batch.labels.size() < batch.tokens.size();
     micro.inputs = {batch.tokens.data(), DType::i32, shape};
-    micro.labels = {batch.labels.data(), DType::i32, shape};
+    micro.labels = {batch.labels.data(), DType::i32, one_each ? Shape{samples} : shape};
+    if (!batch.mask.empty()) micro.mask = {batch.mask.data(), DType::i32, shape};
+    if (!batch.token_types.empty()) {
+      micro.token_types = {batch.token_types.data(), DType::i32, shape};
+    }
   } else {
     const auto features = static_cast<std::int64_t>(batch.features.size()) / samples;
     micro.inputs = {batch.features.data(), DType::f32, {samples, features}};
@@ -67,9 +72,10 @@ std::int64_t most_rounds(const TrainingCase& training, int ranks) {
 EngineOptions resolved(const TrainingCase& training, int ranks) {
   EngineOptions options = training.options;
   const bool mlp = training.model.model_type == "mlp";
+  const bool one_label = mlp || training.model.model_type == "bert";
   options.plan.rounds = static_cast<int>(most_rounds(training, ranks));
   options.largest_micro_batch = {training.micro, mlp ? 1 : training.sequence};
-  options.labels_per_step = training.samples * (mlp ? 1 : training.sequence);
+  options.labels_per_step = training.samples * (one_label ? 1 : training.sequence);
   return options;
 }
 
@@ -98,7 +104,9 @@ Trained train(const TrainingCase& training, Communicator& world) {
   }
   const HostBatch held_out = random_batch(training.model, 5, training.sequence, 99);
   std::vector<HostBatch> own = deal(held_out, training.micro, world.rank(), world.size());
-  trained.evaluation = engine.evaluate(views_of(own)).loss;
+  const Evaluation evaluation = engine.evaluate(views_of(own));
+  trained.evaluation = evaluation.loss;
+  trained.correct = evaluation.correct;
   engine.save_parameters([&](const ParameterSpec& spec, const Tensor& values) {
     const auto* bytes = static_cast<const std::uint8_t*>(values.data());
     trained.parameters[spec.name].assign(bytes, bytes + values.size_bytes());

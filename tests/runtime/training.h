@@ -32,6 +32,7 @@ struct Trained {
   std::map<std::string, std::vector<std::uint8_t>> parameters;  ///< bytes, on rank 0 only
   std::vector<StepResult> steps;
   double evaluation = 0.0;
+  std::int64_t correct = 0;
   std::int64_t predicted_peak_bytes = 0;
   std::int64_t measured_peak_bytes = 0;
 };

@@ -244,7 +244,7 @@ TEST_CASE("keys that change nothing are accepted and kept") {
 }
 
 TEST_CASE("model folders are read as they are") {
-  for (const char* name : {"llama", "llama_untied", "qwen2", "qwen3", "gpt2", "mlp"}) {
+  for (const char* name : {"llama", "llama_untied", "qwen2", "qwen3", "gpt2", "mlp", "bert"}) {
     CAPTURE(name);
     const ModelConfig model = load_model_config(fixture(name), ModelUse::training);
     CHECK(model.path == fixture(name));
