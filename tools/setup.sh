@@ -131,11 +131,12 @@ install_catch2() {
     fail "installing catch2 from $backports failed"
 }
 
-# Prints where a file lies that belongs to a package: installed, or taken from a download of the package
-# alone (not worth its dependencies, or left out here as container images do with documentation). The
-# download is kept for the next checkout.
+# packaged_file PACKAGE PATH [WITH]: prints where a file lies that belongs to a package: installed, or taken
+# from a download of the package alone (not worth its dependencies, or left out here as container images do
+# with documentation), with all of the folder WITH where one is named. The download is kept for the next
+# checkout.
 packaged_file() {
-  local package=$1 path=$2 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sherd
+  local package=$1 path=$2 taken=${3-$2} cache=${XDG_CACHE_HOME:-$HOME/.cache}/sherd
   if [[ -e $path ]]; then
     echo "$path"
     return
@@ -147,7 +148,7 @@ packaged_file() {
     (
       cd "$cache/download"
       download "$package" 2> /dev/null || { update_lists && download "$package"; }
-    ) >&2 && dpkg-deb --fsys-tarfile "$cache/download/"*.deb | tar -x -C "$cache" ".$path" || return
+    ) >&2 && dpkg-deb --fsys-tarfile "$cache/download/"*.deb | tar -x -C "$cache" ".$taken" || return
     rm -r "$cache/download"
   fi
   echo "$cache$path"
@@ -179,6 +180,19 @@ digits() {
   file=$(packaged_file python3-sklearn $file) && gunzip -c "$file"
 }
 
+# Cookies of the fortune program, which lie between lines of a percent sign; their file is their label.
+fortunes() {
+  local folder=/usr/share/games/fortunes file
+  file=$(packaged_file fortunes $folder/computers $folder) && python3 - "$(dirname "$file")" <<'PYTHON'
+import json, pathlib, sys
+
+for label in "computers definitions knghtbrd science songs-poems startrek work zippy".split():
+    cookies = (pathlib.Path(sys.argv[1]) / label).read_text(encoding="utf-8").split("\n%\n")
+    for text in filter(None, (cookie.strip("\n%") for cookie in cookies)):
+        print(json.dumps({"text": text, "label": label}))
+PYTHON
+}
+
 with_lint=yes with_data=yes
 for argument in "$@"; do
   case $argument in
@@ -207,6 +221,7 @@ install_catch2
 if [[ $with_data == yes ]]; then
   make_data bible.txt "King James Bible, a verse a line" bible
   make_data jargon.txt "the Jargon File" jargon
+  make_data fortunes.jsonl "cookies of the fortune program, eight kinds of text with their label" fortunes
   make_data digits.csv "8x8 handwritten digits, 64 features and the label a row" digits
 fi
 if command -v nvcc > /dev/null; then
