@@ -30,8 +30,9 @@ Validation::Validation(const RunConfig& run, const SampleSet& samples, const Sam
   if (run.validation_batches > 0) {
     samples_ = std::min(samples_, run.validation_batches * run.batch.train);
   }
-  reader_.emplace(samples, SampleOrder(samples.size(), /*shuffle=*/false, run.seed), memory_,
-                  micro_samples_);
+  // The first samples of a table may all have one label, so some of it are drawn.
+  const bool draws = classifies_ && samples_ < samples.size();
+  reader_.emplace(samples, SampleOrder(samples.size(), draws, run.seed), memory_, micro_samples_);
 }
 
 bool Validation::is_due(std::int64_t step, bool last) const {

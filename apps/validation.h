@@ -17,8 +17,9 @@ struct ValidationResult {
   std::optional<double> accuracy;  ///< part of the labels that were guessed, where samples have one
 };
 
-/// Validates on all of a set, or on its first samples. What it finds does not depend on the ranks:
-/// losses and guesses are summed, and those without samples take part.
+/// Validates on all of a set, or on some of it: its first samples, or a draw of samples with a
+/// label each, the same every time. What it finds does not depend on the ranks: losses and guesses
+/// are summed, and those without samples take part.
 class Validation {
  public:
   /// `samples` outlives it; may be empty. `sample` is what the model takes.
