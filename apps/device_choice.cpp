@@ -4,28 +4,37 @@
 
 #include "apps/agreement.h"
 #include "apps/job.h"
+#include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
 
 namespace sherd {
 
-Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world) {
-  const int gpus = cuda_device_count();
-  if (wanted == DeviceChoice::automatic) {
-    const std::vector<std::string> lacks =
-        gather_texts(world, gpus < session.local_size() ? "lacks one" : "");
-    const bool all =
-        std::all_of(lacks.begin(), lacks.end(), [](const auto& l) { return l.empty(); });
-    wanted = all ? DeviceChoice::cuda : DeviceChoice::cpu;
-  }
+Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& session,
+                     Communicator& world) {
   if (wanted == DeviceChoice::cpu) return {};
-  require(gpus > 0, "device is \"cuda\", but there is no GPU: {}", cuda_absence());
-  require(
-      session.local_rank() < gpus,
-      "rank {} is number {} of {} on its machine, which has {} GPUs; each rank needs one of its "
-      "own: start at most {} ranks there",
-      session.rank(), session.local_rank() + 1, session.local_size(), gpus, gpus);
-  return {DeviceKind::cuda, session.local_rank()};
+  const bool automatic = wanted == DeviceChoice::automatic;
+  const int gpus = cuda_device_count();
+  const std::vector<std::string> absent = gather_texts(world, gpus > 0 ? "" : cuda_absence());
+  for (std::size_t r = 0; r < absent.size(); ++r) {
+    if (absent[r].empty()) continue;
+    if (automatic) return {};
+    throw ArgumentError(
+        fmt::format("device is \"cuda\", but there is no GPU where rank {} is: {}", r, absent[r]));
+  }
+  const Device device{DeviceKind::cuda, session.local_rank() / ranks_per_gpu(gpus, session)};
+  const auto earlier = earlier_ranks_at(world, cuda_device_info(device.index).pci_bus_id);
+  const auto sharer = std::find_if(earlier.begin(), earlier.end(), [](int n) { return n > 0; });
+  if (share_gpus || sharer == earlier.end()) return device;
+  if (automatic) return {};
+  throw ArgumentError(
+      fmt::format("rank {} has no GPU of its own: start no more ranks on a machine than it has "
+                  "GPUs, or let them share with \"share_gpus\": true",
+                  sharer - earlier.begin()));
+}
+
+int ranks_per_gpu(int gpus, const MpiSession& session) {
+  return (session.local_size() + gpus - 1) / gpus;
 }
 
 Device first_device(DeviceChoice wanted) {
@@ -38,6 +47,7 @@ Device first_device(DeviceChoice wanted) {
 
 GpuOptions gpu_options(MpiSession& session) {
   GpuOptions options;
+  options.nccl.share_gpus = true;  // choose_device has refused where nobody asked for it
   options.nccl.last_resort = [&session](const std::string& reason) {
     end_job(CommunicationError(reason), session);
   };

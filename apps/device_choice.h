@@ -10,9 +10,13 @@
 namespace sherd {
 
 /// Collective: the device this rank trains on. `automatic` means GPUs where every rank has one of
-/// its own, else CPUs on all. Throws ArgumentError when `cuda` asks for GPUs that are not there:
-/// two ranks on one GPU are refused.
-Device choose_device(DeviceChoice wanted, const MpiSession& session, Communicator& world);
+/// its own, or may share, else CPUs on all. Throws ArgumentError on all ranks when `cuda` asks for
+/// GPUs that are not there, and for two ranks on one GPU unless `share_gpus`.
+Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& session,
+                     Communicator& world);
+
+/// How many ranks of this machine are on each of the `gpus` that a rank sees, at most.
+int ranks_per_gpu(int gpus, const MpiSession& session);
 
 /// The same for a process that is no rank: the first GPU, or CPUs.
 Device first_device(DeviceChoice wanted);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/agreement.h"
+#include "apps/device_choice.h"
 #include "apps/device_memory.h"
 #include "apps/plan_advice.h"
 #include "apps/proc_memory.h"
@@ -17,7 +18,9 @@ namespace {
 
 std::int64_t own_usable_bytes(Device device, const MpiSession& session) {
   if (!device.is_cpu()) {
-    return usable_memory(cuda_device_info(device.index), session.size()).bytes();
+    CudaDeviceInfo info = cuda_device_info(device.index);
+    info.free_bytes /= ranks_per_gpu(cuda_device_count(), session);
+    return usable_memory(info, session.size()).bytes();
   }
   std::ifstream meminfo("/proc/meminfo");
   return usable_host_memory(available_bytes(meminfo), session.local_size()).bytes();

@@ -201,8 +201,8 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const auto weights = on_all_ranks(*world, [&] { return open_weights(run, model); });
   const ThreadChoice threads =
       choose_threads(*world, session.hostnames()[static_cast<std::size_t>(rank)], run.threads);
-  const Device device =
-      on_all_ranks(*world, [&] { return choose_device(run.device, session, *world); });
+  const Device device = on_all_ranks(
+      *world, [&] { return choose_device(run.device, run.share_gpus, session, *world); });
   config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
   place_on_ranks(config, model, device, session, *world);
   const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);

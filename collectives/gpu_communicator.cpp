@@ -1,31 +1,15 @@
 #include "collectives/gpu_communicator.h"
 
-#include <unistd.h>
-
-#include <array>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "collectives/arguments.h"
 #include "collectives/control_exchange.h"
+#include "collectives/shared_gpus.h"
 #include "collectives/transport_times.h"
 #include "core/error.h"
 
 namespace sherd {
 namespace {
-
-using HostId = std::array<char, 256>;
-
-/// What this boot of this machine is called.
-HostId host_id() {
-  std::string text;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
-  HostId id{};
-  check_posix(gethostname(id.data(), id.size() / 2), "gethostname");
-  std::strncat(id.data(), text.c_str(), id.size() / 2 - 1);
-  return id;
-}
 
 bool is_one_host(Communicator& control) {
   const std::vector<HostId> all = gather_values(control, host_id());

@@ -4,8 +4,10 @@
 
 #include "collectives/nccl_check.h"
 #include "collectives/nccl_communicator.h"
+#include "collectives/shared_gpus.h"
 #include "core/cpu_stream.h"
 #include "core/cuda/check.h"
+#include "core/cuda_backend.h"
 #include "core/error.h"
 
 namespace sherd {
@@ -25,6 +27,8 @@ ncclUniqueId share_id(Communicator& control) {
 
 std::unique_ptr<NcclCommunicator> start_nccl(Communicator& control, Device device,
                                              const std::string& name, const NcclOptions& options) {
+  const std::string gpu = cuda_device_info(device.index).pci_bus_id;
+  settle_shared_gpus(earlier_ranks_at(control, gpu), control.rank(), options.share_gpus);
   const ncclUniqueId id = share_id(control);
   SHERD_CHECK(cudaSetDevice(device.index));  // kernels are launched by this thread from now on
   return std::make_unique<NcclCommunicator>(control, device, id, name, options);

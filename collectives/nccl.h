@@ -13,6 +13,8 @@ namespace sherd {
 struct NcclOptions {
   /// For a rank that does not come to the start, and for operations that do not end.
   double timeout_seconds = 300;
+  /// Whether ranks may use the same GPU: slow, for trying things out with fewer GPUs than ranks.
+  bool share_gpus = false;
   /// Called on another thread when the communicators have failed and the host has not noticed for
   /// ten seconds, held up in some call: what ends the job then. Gets the reason.
   std::function<void(const std::string&)> last_resort = {};
@@ -25,8 +27,9 @@ struct NcclOptions {
 /// for streams they were used on throw CommunicationError with what was pending. Streams are CUDA
 /// streams of `device`. Float sums of 16-bit tensors into f32 are made in rank order from what each
 /// rank sent; other float sums are NCCL's, in an order of its own that depends on size and ranks.
-/// `device` stays current for the calling thread. Throws ArgumentError in a build without CUDA,
-/// CommunicationError when ranks don't come within the timeout.
+/// `device` stays current for the calling thread. Throws ArgumentError in a build without CUDA and
+/// for ranks on one GPU that were not said to share it, CommunicationError when ranks don't come
+/// within the timeout.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Device device,
                                                      const std::string& name,
                                                      const NcclOptions& options = {});

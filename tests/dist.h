@@ -3,15 +3,18 @@
 #include <memory>
 
 #include "collectives/mpi.h"
-#include "core/device.h"
+#include "core/cuda_backend.h"
 
 namespace sherd::test {
 
 /// The MPI session of this test binary; tests/dist_main.cpp sets it before the first case.
 MpiSession& mpi_session();
 
-/// One GPU a rank, for cases that are tagged [gpu].
-inline Device own_gpu() { return {DeviceKind::cuda, mpi_session().local_rank()}; }
+/// One GPU a rank, or where there are fewer a part of one, for cases that are tagged [gpu].
+inline Device own_gpu() {
+  const int per_gpu = (mpi_session().local_size() + cuda_device_count() - 1) / cuda_device_count();
+  return {DeviceKind::cuda, mpi_session().local_rank() / per_gpu};
+}
 
 /// Collective: a new communicator of all ranks that waits for a late rank no longer than a test
 /// may. Make it inside the case, so that an assertion that fails on one rank destroys it there:

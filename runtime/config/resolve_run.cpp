@@ -128,6 +128,7 @@ void resolve_top(Settings& settings, RunConfig& run) {
                : device == "cuda" ? DeviceChoice::cuda
                                   : DeviceChoice::automatic;
   run.threads = static_cast<int>(settings.integer("threads"));
+  run.share_gpus = settings.boolean("share_gpus");
   run.record_steps = settings.boolean("record_steps");
   run.tune_products = settings.boolean("tune_products");
   run.checkpoint.every = settings.integer("checkpoint.every");

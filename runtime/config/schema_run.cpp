@@ -44,6 +44,11 @@ constexpr SchemaKey kKeys[] = {
      .meaning = "where to train; auto: on GPUs where every rank has one of its own, else on CPUs",
      .standard = "\"auto\"",
      .choices = "auto|cpu|cuda"},
+    {.path = "share_gpus",
+     .type = boolean,
+     .meaning =
+         "ranks beyond the number of GPUs share them, in blocks: slow, for trying things out",
+     .standard = "false"},
     {.path = "record_steps",
      .type = boolean,
      .meaning = "replay steps as CUDA graphs, which spares the host's work; not with dropout",

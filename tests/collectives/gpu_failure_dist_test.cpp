@@ -55,8 +55,8 @@ std::string failure_of(Wait wait) {
 
 TEST_CASE("a rank that stalls ends the waits of the others after the timeout", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = kShortSeconds});
+  const auto world = make_nccl_communicator(*control, own_gpu(), "train",
+                                            {.timeout_seconds = kShortSeconds, .share_gpus = true});
   Lane lane;
   connect(*world, lane);
   if (world->size() > 1 && world->rank() == 0) {
@@ -84,8 +84,8 @@ TEST_CASE("a rank that stalls ends the waits of the others after the timeout", "
 TEST_CASE("a rank that an exception ends is noticed by ranks that wait for GPUs", "[gpu][dist]") {
   const auto body = [] {
     const auto control = make_world({.timeout_seconds = 100});
-    const auto world =
-        make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = 100});
+    const auto world = make_nccl_communicator(*control, own_gpu(), "train",
+                                              {.timeout_seconds = 100, .share_gpus = true});
     if (world->size() == 1) return;
     Lane lane;
     connect(*world, lane);
@@ -109,8 +109,8 @@ TEST_CASE("a rank that an exception ends is noticed by ranks that wait for GPUs"
 TEST_CASE("a rank that does not come to the first operation is noticed by the host",
           "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = kShortSeconds});
+  const auto world = make_nccl_communicator(*control, own_gpu(), "train",
+                                            {.timeout_seconds = kShortSeconds, .share_gpus = true});
   Lane lane;
   if (world->size() > 1 && world->rank() == 0) {
     const std::string message = failure_of([&] {
@@ -126,9 +126,11 @@ TEST_CASE("a rank that does not come to the first operation is noticed by the ho
 TEST_CASE("a host that does not notice a failure is told in another way", "[gpu][dist]") {
   std::atomic<bool> told{false};
   const auto control = make_world();
-  const auto world = make_nccl_communicator(
-      *control, own_gpu(), "train",
-      {.timeout_seconds = kShortSeconds, .last_resort = [&](const std::string&) { told = true; }});
+  const auto world =
+      make_nccl_communicator(*control, own_gpu(), "train",
+                             {.timeout_seconds = kShortSeconds,
+                              .share_gpus = true,
+                              .last_resort = [&](const std::string&) { told = true; }});
   Lane lane;
   connect(*world, lane);
   if (world->size() > 1 && world->rank() == 0) {
@@ -145,9 +147,10 @@ TEST_CASE("a host that does not notice a failure is told in another way", "[gpu]
 
 TEST_CASE("a GPU that waits for its peers in vain is let go", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world = make_gpu_communicator(
-      *control, own_gpu(), "train",
-      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  const auto world =
+      make_gpu_communicator(*control, own_gpu(), "train",
+                            {.nccl = {.timeout_seconds = kShortSeconds, .share_gpus = true},
+                             .transport = GpuTransport::peer});
   if (world->size() == 1) return;
   const auto other = world->split(0, world->rank(), "other");
   const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
@@ -166,9 +169,10 @@ TEST_CASE("a GPU that waits for its peers in vain is let go", "[gpu][dist]") {
 
 TEST_CASE("a host that does not enqueue a peer copy is named", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world = make_gpu_communicator(
-      *control, own_gpu(), "train",
-      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  const auto world =
+      make_gpu_communicator(*control, own_gpu(), "train",
+                            {.nccl = {.timeout_seconds = kShortSeconds, .share_gpus = true},
+                             .transport = GpuTransport::peer});
   const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
   const Buffer shared(world->memory(), 4096);
   const Tensor whole = shared.tensor(DType::f32, {1024});
@@ -184,9 +188,10 @@ TEST_CASE("a host that does not enqueue a peer copy is named", "[gpu][dist]") {
 
 TEST_CASE("ranks that enqueue different peer copies learn of both", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world = make_gpu_communicator(
-      *control, own_gpu(), "train",
-      {.nccl = {.timeout_seconds = kShortSeconds}, .transport = GpuTransport::peer});
+  const auto world =
+      make_gpu_communicator(*control, own_gpu(), "train",
+                            {.nccl = {.timeout_seconds = kShortSeconds, .share_gpus = true},
+                             .transport = GpuTransport::peer});
   if (world->size() == 1) return;
   const std::vector<Shard> ranges(static_cast<std::size_t>(world->size()));
   const Buffer shared(world->memory(), 4096);
@@ -208,8 +213,8 @@ TEST_CASE("ranks that enqueue different peer copies learn of both", "[gpu][dist]
 
 TEST_CASE("operations that end in time are not taken for stalled", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_nccl_communicator(*control, own_gpu(), "train", {.timeout_seconds = kShortSeconds});
+  const auto world = make_nccl_communicator(*control, own_gpu(), "train",
+                                            {.timeout_seconds = kShortSeconds, .share_gpus = true});
   Lane lane;
   constexpr int kRounds = 40;
   for (int i = 0; i < kRounds; ++i) {

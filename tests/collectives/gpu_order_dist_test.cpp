@@ -21,8 +21,9 @@ namespace sherd::test {
 namespace {
 
 std::unique_ptr<Communicator> make_peers(Communicator& control) {
-  return make_gpu_communicator(control, own_gpu(), "peers",
-                               {.nccl = {.timeout_seconds = 60}, .transport = GpuTransport::peer});
+  return make_gpu_communicator(
+      control, own_gpu(), "peers",
+      {.nccl = {.timeout_seconds = 60, .share_gpus = true}, .transport = GpuTransport::peer});
 }
 
 /// A communicator with a stream and tensors of its own. Each round's numbers tell whether it met

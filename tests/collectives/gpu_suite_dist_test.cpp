@@ -93,16 +93,17 @@ void check_world_and_parts(Communicator& world, void (*check)(Subject), bool ran
 
 TEST_CASE("NCCL does what every backend does", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world = make_nccl_communicator(*control, own_gpu(), "suite", {.timeout_seconds = 60});
+  const auto world = make_nccl_communicator(*control, own_gpu(), "suite",
+                                            {.timeout_seconds = 60, .share_gpus = true});
   check_world_and_parts(*world, check_ranges, false);
   check_world_and_parts(*world, check_the_rest, false);
 }
 
 TEST_CASE("peer copies do what every backend does", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_gpu_communicator(*control, own_gpu(), "suite",
-                            {.nccl = {.timeout_seconds = 60}, .transport = GpuTransport::peer});
+  const auto world = make_gpu_communicator(
+      *control, own_gpu(), "suite",
+      {.nccl = {.timeout_seconds = 60, .share_gpus = true}, .transport = GpuTransport::peer});
   INFO(world->description());
   CHECK(measured_transports(*world).empty());
   check_world_and_parts(*world, check_ranges, true);
@@ -111,9 +112,9 @@ TEST_CASE("peer copies do what every backend does", "[gpu][dist]") {
 
 TEST_CASE("peer copies leave to NCCL what lies elsewhere on some rank", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_gpu_communicator(*control, own_gpu(), "suite",
-                            {.nccl = {.timeout_seconds = 60}, .transport = GpuTransport::peer});
+  const auto world = make_gpu_communicator(
+      *control, own_gpu(), "suite",
+      {.nccl = {.timeout_seconds = 60, .share_gpus = true}, .transport = GpuTransport::peer});
   Lane lane(own_gpu());
   const auto plain = make_device_memory(own_gpu());
   for (const bool all_elsewhere : {true, false}) {
@@ -131,8 +132,8 @@ TEST_CASE("peer copies leave to NCCL what lies elsewhere on some rank", "[gpu][d
 
 TEST_CASE("GPUs choose between NCCL and peer copies by what they measured", "[gpu][dist]") {
   const auto control = make_world();
-  const auto world =
-      make_gpu_communicator(*control, own_gpu(), "suite", {.nccl = {.timeout_seconds = 60}});
+  const auto world = make_gpu_communicator(*control, own_gpu(), "suite",
+                                           {.nccl = {.timeout_seconds = 60, .share_gpus = true}});
   const std::vector<TransportTime> times = measured_transports(*world);
   for (const TransportTime& time : times) {
     INFO((time.gather ? "gather of " : "reduction of ")

@@ -118,7 +118,8 @@ TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][
   const auto control = make_world();
   if (control->size() == 1) return;  // nothing moves
   const auto peers =
-      make_gpu_communicator(*control, own_gpu(), "peers", {.transport = GpuTransport::peer});
+      make_gpu_communicator(*control, own_gpu(), "peers",
+                            {.nccl = {.share_gpus = true}, .transport = GpuTransport::peer});
   Gpus gpus;
   for (const bool exact : {true, false}) {
     for (const bool record : {true, false}) {

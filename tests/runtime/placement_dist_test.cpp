@@ -13,8 +13,10 @@
 #include "runtime/placement.h"
 #include "runtime/step_batches.h"
 #include "tests/dist.h"
+#include "tests/runtime/gpu_world.h"
 
 using namespace sherd;
+using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 using sherd::test::mpi_session;
 
@@ -76,11 +78,26 @@ std::vector<std::int64_t> random_memory(int world, std::int64_t typical, std::ui
   return memory;
 }
 
-RunConfig placed(const std::vector<std::string>& changes, std::uint64_t seed) {
+/// `beside`: what each rank may take on top of what a CPU does.
+RunConfig placed(const std::vector<std::string>& changes, std::uint64_t seed,
+                 std::int64_t beside = 0) {
   const int world = mpi_session().size();
   RunConfig run = run_config(changes, world);
-  place_run(run, build_model(run.model), world, random_memory(world, 1'500'000, seed));
+  std::vector<std::int64_t> memory = random_memory(world, 1'500'000, seed);
+  for (std::int64_t& bytes : memory) bytes += beside;
+  place_run(run, build_model(run.model), world, memory);
   return run;
+}
+
+/// Micro-batches of one sample are the same however they are dealt.
+std::vector<std::string> one_sample_changes(const std::string& shards, const std::string& stage,
+                                            std::uint64_t seed) {
+  const int ranks = mpi_session().size();
+  const int group = ranks == 4 && seed == 2 ? 2 : ranks;
+  return {"train_micro_batch_size_per_gpu=1", "placement.shards=" + shards,
+          "zero_optimization.stage=" + stage,
+          "zero_optimization.shard_group_size=" + std::to_string(group),
+          seed == 1 ? "placement.batch=memory" : "steps=2"};
 }
 
 }  // namespace
@@ -89,15 +106,8 @@ TEST_CASE("Placements by memory change no bit, and take what was planned", "[dis
   const std::string shards = GENERATE("memory", "fill");
   const std::string stage = GENERATE("1", "2", "3");
   const std::uint64_t seed = GENERATE(1u, 2u);
-  const int ranks = mpi_session().size();
-  const int group = ranks == 4 && seed == 2 ? 2 : ranks;
-  // Micro-batches of one sample are the same however they are dealt.
-  std::vector<std::string> changes = {"train_micro_batch_size_per_gpu=1",
-                                      "placement.shards=" + shards,
-                                      "zero_optimization.stage=" + stage,
-                                      "zero_optimization.shard_group_size=" + std::to_string(group),
-                                      seed == 1 ? "placement.batch=memory" : "steps=2"};
-  CAPTURE(changes, ranks);
+  const std::vector<std::string> changes = one_sample_changes(shards, stage, seed);
+  CAPTURE(changes, mpi_session().size());
   const auto world = make_world();
   const Result together = train(placed(changes, seed), *world);
   CHECK(together.measured == together.predicted);
@@ -121,5 +131,25 @@ TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dis
   const Result alone = train_alone({});
   for (std::size_t step = 0; step < alone.losses.size(); ++step) {
     CHECK(std::abs(together.losses[step] - alone.losses[step]) < 1e-5 * alone.losses[step]);
+  }
+}
+
+TEST_CASE("Placements by memory change no bit on GPUs, and take what was planned", "[gpu][dist]") {
+  const std::vector<std::string> plain = {"train_micro_batch_size_per_gpu=1", "device=cuda"};
+  SoloCommunicator solo;
+  const Result alone = train(run_config(plain, 1), *make_gpu_world(solo));
+  const std::int64_t beside = alone.predicted - train_alone({plain.front()}).predicted;
+  const auto control = make_world();
+  for (const std::string shards : {"memory", "fill"}) {
+    for (const std::uint64_t seed : {1, 2}) {
+      std::vector<std::string> changes = one_sample_changes(shards, "3", seed);
+      changes.emplace_back("device=cuda");
+      CAPTURE(changes, mpi_session().size());
+      const auto gpus = make_gpu_world(*control);  // a peak is that of a communicator's memory
+      const Result together = train(placed(changes, seed, beside), *gpus);
+      CHECK(together.measured == together.predicted);
+      CHECK(together.losses == alone.losses);
+      if (mpi_session().rank() == 0) CHECK(together.parameters == alone.parameters);
+    }
   }
 }

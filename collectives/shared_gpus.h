@@ -1,0 +1,26 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "collectives/communicator.h"
+
+namespace sherd {
+
+using HostId = std::array<char, 256>;
+
+/// What this boot of this machine is called.
+HostId host_id();
+
+/// By rank: how many earlier ranks of the same machine passed the same `name`, such as the PCI bus
+/// id of the GPU that a rank uses. Collective over `control`, a communicator of hosts.
+std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name);
+
+/// For NCCL's start: with ranks on one GPU, which throws ArgumentError on all ranks unless
+/// `allowed`, this process tells NCCL (by NCCL_HOSTID) that they are on machines of their own.
+/// NCCL refuses them otherwise; now it moves their bytes through sockets. `earlier` as from
+/// earlier_ranks_at, for `rank`.
+void settle_shared_gpus(const std::vector<int>& earlier, int rank, bool allowed);
+
+}  // namespace sherd
