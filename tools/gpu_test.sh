@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly kBuild=build/gpu kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12
+readonly kBuild=build/gpu kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12 kRuntimeShards=4
 readonly kParts=kernels,runtime,apps,collectives,train,bench
 parts=$kParts
 peer=""
@@ -102,12 +102,16 @@ cmake --build $kBuild -- -k 0 > $kLogs/build.log 2>&1 ||
 echo "built in $SECONDS s"
 $kBuild/apps/sherd doctor < /dev/null
 
-tests() { # tests RANKS FOLDER
-  run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 200 -d yes
+tests() { # tests RANKS FOLDER OPTION…
+  run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 100 -d yes "${@:3}"
 }
 if wants kernels; then shards kernels "[gpu]"; fi
 if wants runtime; then
-  for n in 1 2; do start "runtime-$n" tests "$n" runtime; done
+  for n in 1 2; do
+    for ((i = 0; i < kRuntimeShards; ++i)); do
+      start "runtime-$n-$i" tests "$n" runtime --shard-count $kRuntimeShards --shard-index $i
+    done
+  done
 fi
 if wants apps; then start apps timeout 240 $kBuild/tests/apps/apps_bench_tests "[gpu]"; fi
 if wants sanitize; then

@@ -117,9 +117,9 @@ TEST_CASE("Unequal shards, prefetch, bursts and recompute change no bit on GPUs"
 TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][dist]") {
   const auto control = make_world();
   if (control->size() == 1) return;  // nothing moves
-  const auto peers =
-      make_gpu_communicator(*control, own_gpu(), "peers",
-                            {.nccl = {.share_gpus = true}, .transport = GpuTransport::peer});
+  const auto peers = make_gpu_communicator(
+      *control, own_gpu(), "peers",
+      {.nccl = {.timeout_seconds = 60, .share_gpus = true}, .transport = GpuTransport::peer});
   Gpus gpus;
   for (const bool exact : {true, false}) {
     for (const bool record : {true, false}) {
@@ -129,7 +129,9 @@ TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][
       training.options.plan.compute = training.options.plan.wire = DType::bf16;
       training.options.record_steps = record;
       CAPTURE(exact, record);
-      check_same_bits(train(training, *peers), gpus.train(training));
+      const Trained sent = gpus.train(training);
+      INFO("by peer copies");
+      check_same_bits(train(training, *peers), sent);
     }
   }
 }

@@ -9,7 +9,8 @@ namespace sherd::test {
 
 /// Collective: GPUs of the ranks of `control`.
 inline std::unique_ptr<Communicator> make_gpu_world(Communicator& control) {
-  return make_nccl_communicator(control, own_gpu(), "test", {.share_gpus = true});
+  return make_nccl_communicator(control, own_gpu(), "test",
+                                {.timeout_seconds = 60, .share_gpus = true});
 }
 
 }  // namespace sherd::test
