@@ -38,6 +38,9 @@ class Communicator {
   /// by `key`, then by rank.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
 
+  /// The same ranks' communicator of hosts, where they agree on what to enqueue: this one on CPUs.
+  virtual Communicator& hosts() { return *this; }
+
   /// Memory from which this communicator, its root and their splits can send and receive without
   /// staging; lives as long as the root. Any other memory works too. Taking is collective over the
   /// ranks of the root, each with a number of bytes above 0 of its own; giving back is local.

@@ -27,16 +27,15 @@ std::int64_t bytes_of(DType dtype, std::span<const Shard> ranges) {
 
 }  // namespace
 
-GpuCommunicator::GpuCommunicator(Communicator& control, std::unique_ptr<NcclCommunicator> nccl,
-                                 GpuTransport transport)
-    : nccl_(std::move(nccl)), control_(control) {
+GpuCommunicator::GpuCommunicator(std::unique_ptr<NcclCommunicator> nccl, GpuTransport transport)
+    : nccl_(std::move(nccl)) {
   if (transport == GpuTransport::nccl) {
     why_no_peers_ = "as asked for";
   } else if (size() == 1) {
     why_no_peers_ = "one rank";
   } else if (size() > kMostPeers) {
     why_no_peers_ = fmt::format("more than {} ranks", kMostPeers);
-  } else if (!is_one_host(control)) {
+  } else if (!is_one_host(hosts())) {
     why_no_peers_ = "several hosts";
   } else {
     open_peers(transport);
@@ -47,8 +46,8 @@ GpuCommunicator::GpuCommunicator(Communicator& control, std::unique_ptr<NcclComm
 
 void GpuCommunicator::open_peers(GpuTransport transport) {
   try {
-    owned_peers_ = std::make_unique<PeerRoot>(control_, device());
-    group_ = std::make_unique<PeerGroup>(*owned_peers_, control_, *nccl_);
+    owned_peers_ = std::make_unique<PeerRoot>(hosts(), device());
+    group_ = std::make_unique<PeerGroup>(*owned_peers_, hosts(), *nccl_);
   } catch (const ApiError& error) {  // on all ranks alike
     owned_peers_ = nullptr;
     why_no_peers_ = error.what();
@@ -57,20 +56,17 @@ void GpuCommunicator::open_peers(GpuTransport transport) {
   peers_ = owned_peers_.get();
   thresholds_ = {0, 0};
   if (transport == GpuTransport::peer) return;
-  times_ = time_transports(control_, *nccl_);
+  times_ = time_transports(hosts(), *nccl_);
   thresholds_ = find_thresholds(times_);
 }
 
-GpuCommunicator::GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl,
-                                 std::unique_ptr<Communicator> control)
+GpuCommunicator::GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl)
     : nccl_(std::move(nccl)),
-      owned_control_(std::move(control)),
-      control_(owned_control_ != nullptr ? *owned_control_ : whole.control_),
       peers_(whole.peers_),
       why_no_peers_(whole.why_no_peers_),
       thresholds_(whole.thresholds_) {
   if (peers_ != nullptr && size() > 1) {
-    group_ = std::make_unique<PeerGroup>(*peers_, control_, *nccl_);
+    group_ = std::make_unique<PeerGroup>(*peers_, hosts(), *nccl_);
   }
 }
 
@@ -86,11 +82,7 @@ Memory& GpuCommunicator::memory() {
 }
 
 std::unique_ptr<Communicator> GpuCommunicator::split(int color, int key, const std::string& name) {
-  std::unique_ptr<NcclCommunicator> part = nccl_->part(color, key, name);
-  std::unique_ptr<Communicator> control;
-  if (peers_ != nullptr) control = control_.split(color, key, name);
-  return std::unique_ptr<Communicator>(
-      new GpuCommunicator(*this, std::move(part), std::move(control)));
+  return std::unique_ptr<Communicator>(new GpuCommunicator(*this, nccl_->part(color, key, name)));
 }
 
 void GpuCommunicator::all_gather(const Tensor& own, const Tensor& out,
@@ -112,7 +104,7 @@ void GpuCommunicator::reduce_scatter(const Tensor& in, const Tensor& own,
 std::unique_ptr<Communicator> make_gpu_communicator(Communicator& control, Device device,
                                                     const std::string& name,
                                                     const GpuOptions& options) {
-  return std::make_unique<GpuCommunicator>(control, start_nccl(control, device, name, options.nccl),
+  return std::make_unique<GpuCommunicator>(start_nccl(control, device, name, options.nccl),
                                            options.transport);
 }
 

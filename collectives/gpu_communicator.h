@@ -15,14 +15,14 @@ namespace sherd {
 /// See make_gpu_communicator.
 class GpuCommunicator final : public Communicator {
  public:
-  /// A root. Collective, with all ranks of `control`.
-  GpuCommunicator(Communicator& control, std::unique_ptr<NcclCommunicator> nccl,
-                  GpuTransport transport);
+  /// A root. Collective, with all ranks of `nccl`.
+  GpuCommunicator(std::unique_ptr<NcclCommunicator> nccl, GpuTransport transport);
 
   int rank() const override { return nccl_->rank(); }
   int size() const override { return nccl_->size(); }
   Device device() const override { return nccl_->device(); }
   std::string description() const override;
+  Communicator& hosts() override { return nccl_->hosts(); }
   Memory& memory() override;
   const std::vector<TransportTime>& times() const { return times_; }
 
@@ -45,14 +45,11 @@ class GpuCommunicator final : public Communicator {
 
  private:
   /// A part of `whole`, which outlives it.
-  GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl,
-                  std::unique_ptr<Communicator> control);
+  GpuCommunicator(GpuCommunicator& whole, std::unique_ptr<NcclCommunicator> nccl);
   void open_peers(GpuTransport transport);
 
   // In the order in which the later use the earlier.
   std::unique_ptr<NcclCommunicator> nccl_;
-  std::unique_ptr<Communicator> owned_control_;  ///< of a part that copies
-  Communicator& control_;
   std::unique_ptr<PeerRoot> owned_peers_;  ///< the root's
   PeerRoot* peers_ = nullptr;              ///< null where GPUs don't read each other's memory
   std::unique_ptr<PeerGroup> group_;

@@ -83,7 +83,8 @@ ncclComm_t start_communicator(Communicator& control, Device device, const ncclUn
 
 NcclCommunicator::NcclCommunicator(Communicator& control, Device device, const ncclUniqueId& id,
                                    const std::string& name, const NcclOptions& options)
-    : owned_memory_(make_cuda_memory(device)),
+    : control_(control),
+      owned_memory_(make_cuda_memory(device)),
       owned_watch_(std::make_unique<NcclWatch>(control, device, options)),
       memory_(*owned_memory_),
       watch_(*owned_watch_),
@@ -91,8 +92,13 @@ NcclCommunicator::NcclCommunicator(Communicator& control, Device device, const n
   start();
 }
 
-NcclCommunicator::NcclCommunicator(NcclCommunicator& root, ncclComm_t comm, const std::string& name)
-    : memory_(root.memory_), watch_(root.watch_), member_(watch_.add(comm, name)) {
+NcclCommunicator::NcclCommunicator(NcclCommunicator& root, ncclComm_t comm,
+                                   std::unique_ptr<Communicator> control, const std::string& name)
+    : owned_control_(std::move(control)),
+      control_(*owned_control_),
+      memory_(root.memory_),
+      watch_(root.watch_),
+      member_(watch_.add(comm, name)) {
   start();
 }
 
@@ -136,6 +142,7 @@ void NcclCommunicator::settle(ncclResult_t result, const char* call) {
 std::unique_ptr<NcclCommunicator> NcclCommunicator::part(int color, int key,
                                                          const std::string& name) {
   require(color >= 0, "the color of '{}' can't be negative, got {}", name, color);
+  std::unique_ptr<Communicator> control = control_.split(color, key, name);
   const DeviceGuard guard(device());
   ncclConfig_t config = config_for(name);
   ncclComm_t made = nullptr;
@@ -144,7 +151,8 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::part(int color, int key,
     settle(ncclCommSplit(member_.comm, color, key, &made, &config), "ncclCommSplit");
     watch_.wait_until_ready(member_, "ncclCommSplit");
   }
-  return std::unique_ptr<NcclCommunicator>(new NcclCommunicator(*this, made, name));
+  return std::unique_ptr<NcclCommunicator>(
+      new NcclCommunicator(*this, made, std::move(control), name));
 }
 
 /// Bytes, since NCCL knows no 16-bit integers and gathering need not know any type.

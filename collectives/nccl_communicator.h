@@ -27,6 +27,7 @@ class NcclCommunicator final : public Communicator {
   Device device() const override { return memory_.device(); }
   std::string description() const override;
   Memory& memory() override { return memory_; }
+  Communicator& hosts() override { return control_; }
   NcclWatch& watch() { return watch_; }
   /// An operation that others carry out in this communicator's place goes through its watch too.
   NcclWatch::Member& member() { return member_; }
@@ -50,7 +51,8 @@ class NcclCommunicator final : public Communicator {
 
  private:
   /// Part of `root`, which outlives it.
-  NcclCommunicator(NcclCommunicator& root, ncclComm_t comm, const std::string& name);
+  NcclCommunicator(NcclCommunicator& root, ncclComm_t comm, std::unique_ptr<Communicator> control,
+                   const std::string& name);
 
   /// Calls `work` with nobody else at the communicator, and has the watch follow what it enqueued.
   template <class F>
@@ -62,6 +64,8 @@ class NcclCommunicator final : public Communicator {
   void reduce_to_owners(const Tensor& in, const Tensor& own, std::span<const Shard> ranges,
                         Stream& stream);
 
+  std::unique_ptr<Communicator> owned_control_;  ///< a part's
+  Communicator& control_;
   std::unique_ptr<Memory> owned_memory_;    ///< the root's
   std::unique_ptr<NcclWatch> owned_watch_;  ///< the root's
   Memory& memory_;

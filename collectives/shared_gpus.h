@@ -19,8 +19,8 @@ std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name
 
 /// For NCCL's start: with ranks on one GPU, which throws ArgumentError on all ranks unless
 /// `allowed`, this process tells NCCL (by NCCL_HOSTID) that they are on machines of their own.
-/// NCCL refuses them otherwise; now it moves their bytes through sockets. `earlier` as from
-/// earlier_ranks_at, for `rank`.
+/// NCCL refuses them otherwise; now it moves their bytes through sockets. NCCL asks once, at the
+/// first communicator of a process. `earlier` as from earlier_ranks_at, for `rank`.
 void settle_shared_gpus(const std::vector<int>& earlier, int rank, bool allowed);
 
 }  // namespace sherd

@@ -20,11 +20,10 @@ void* HostMemory::take(std::int64_t bytes) {
 
 void HostMemory::give(void* data, std::int64_t /*bytes*/) noexcept { std::free(data); }
 
-Buffer::Buffer(Memory& memory, std::int64_t bytes) : bytes_(bytes) {
+Buffer::Buffer(Memory& memory, std::int64_t bytes) : memory_(&memory), bytes_(bytes) {
   require(bytes >= 0, "a buffer can't have {} bytes", bytes);
   if (bytes == 0) return;
   data_ = memory.take(bytes);
-  memory_ = &memory;
   memory.used_bytes_ += bytes;
   memory.peak_bytes_ = std::max(memory.peak_bytes_, memory.used_bytes_);
 }
@@ -47,9 +46,10 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 Buffer::~Buffer() { reset(); }
 
 void Buffer::reset() noexcept {
-  if (memory_ == nullptr) return;
-  memory_->give(data_, bytes_);
-  memory_->used_bytes_ -= bytes_;
+  if (data_ != nullptr) {
+    memory_->give(data_, bytes_);
+    memory_->used_bytes_ -= bytes_;
+  }
   memory_ = nullptr;
   data_ = nullptr;
   bytes_ = 0;

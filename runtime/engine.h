@@ -43,7 +43,7 @@ struct EngineOptions {
   int threads = 1;                 ///< OpenMP threads of the compute stream
   int skip_limit = 100;            ///< skipped steps in a row that end the run
   DelayOptions delays;
-  bool record_steps = false;  ///< replay steps as CUDA graphs
+  bool record_steps = true;  ///< replay steps as CUDA graphs
 };
 
 /// How an engine on `world` ranks cuts its model.

@@ -135,15 +135,15 @@ class Executor {
   const std::vector<Footprint>& footprints(const BatchShape& shape);
   RngKey unit_rng(const StepInput& input, int unit) const;
 
-  /// What the shapes of a step's micro-batches are to a recording, which holds for these only.
-  using StepShapes = std::vector<std::int64_t>;
+  /// By rank, a digest of the shapes of a step's micro-batches: a recording holds for these only.
+  using StepShapes = std::vector<std::uint64_t>;
   struct PlanState {
     std::vector<std::unique_ptr<Event>> events;
     std::vector<std::string> labels;
     std::map<StepShapes, std::unique_ptr<Recording>> recordings;  ///< null: has been run once
   };
   static bool records(const Model& model, const EngineOptions& options, const Communicator& world);
-  static StepShapes shapes_of(const StepInput& input);
+  StepShapes shapes_of_ranks(const StepInput& input);
   std::byte* staging(std::int64_t micro) const;
 
   const Model& model_;

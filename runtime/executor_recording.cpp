@@ -1,10 +1,14 @@
 // A step on a GPU is recorded when its shapes come for the second time and replayed from then on:
 // the host then enqueues one operation instead of thousands. What changes from step to step lies in
-// memory that the recorded copies read (see executor_input.cpp).
+// memory that the recorded copies read (see executor_input.cpp). Ranks record and replay together
+// or not at all: peers' hosts meet where they enqueue, and NCCL asks for it. So a recording is
+// known by the shapes of all ranks, which the hosts tell each other before each step.
 
 #include <algorithm>
 
+#include "collectives/control_exchange.h"
 #include "runtime/executor.h"
+#include "runtime/io/digest.h"
 
 namespace sherd {
 namespace {
@@ -22,20 +26,23 @@ bool Executor::records(const Model& model, const EngineOptions& options,
                       [](const auto& unit) { return unit->draws_random_numbers(); });
 }
 
-Executor::StepShapes Executor::shapes_of(const StepInput& input) {
-  StepShapes shapes;
+Executor::StepShapes Executor::shapes_of_ranks(const StepInput& input) {
+  std::vector<std::int64_t> shapes;
   for (const MicroBatch& micro : input.micro_batches) {
     for (int d = 0; d < micro.inputs.shape().rank(); ++d) shapes.push_back(micro.inputs.dim(d));
     shapes.push_back(micro.mask.defined() ? 1 : 0);
     shapes.push_back(micro.token_types.defined() ? 1 : 0);
   }
-  return shapes;
+  const auto bytes = static_cast<std::int64_t>(shapes.size() * sizeof(std::int64_t));
+  const std::vector<std::uint64_t> digests =
+      gather_values(world_->hosts(), digest(shapes.data(), bytes));
+  return {digests.begin(), digests.end()};
 }
 
 void Executor::enqueue_or_replay(const StepInput& input) {
   if (!records_) return enqueue_nodes(input);
   auto& recordings = plan_states_[placed_.plan].recordings;
-  const StepShapes shapes = shapes_of(input);
+  const StepShapes shapes = shapes_of_ranks(input);
   const auto known = recordings.find(shapes);
   if (known == recordings.end()) {  // libraries make their plans for these shapes
     if (recordings.size() < kMostRecordings) recordings[shapes] = nullptr;

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <catch2/catch_get_random_seed.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <memory>
@@ -15,7 +16,6 @@
 #include "core/rng.h"
 #include "tests/collectives/suite.h"
 #include "tests/dist.h"
-#include "tests/kernels/gpu_graph.h"
 
 namespace sherd::test {
 namespace {
@@ -146,7 +146,8 @@ TEST_CASE("peer copies in a graph meet in every replay", "[gpu][dist]") {
   const Tensor own = buffer.tensor(DType::f32, {kNumel});
   const Tensor whole = buffer.tensor(DType::f32, {size * kNumel}, kNumel * 4);
   const auto stream = make_stream(own_gpu(), "graph");
-  const Executable graph = capture(*stream, [&] {
+  const std::array<Stream*, 1> streams = {stream.get()};
+  const auto recording = record_streams(streams, [&] {
     world->all_gather(own, whole, ranges, *stream);
     world->reduce_scatter(whole, own, ranges, *stream);
   });
@@ -154,7 +155,7 @@ TEST_CASE("peer copies in a graph meet in every replay", "[gpu][dist]") {
   Bytes expected = random_bytes(DType::f32, kNumel, 1, world->rank());
   assign(own, expected);
   constexpr int kReplays = 20;
-  for (int i = 0; i < kReplays; ++i) SHERD_CHECK(cudaGraphLaunch(graph.get(), cuda(*stream)));
+  for (int i = 0; i < kReplays; ++i) recording->replay();
   stream->synchronize();
   for (int i = 0; i < kReplays; ++i) {
     expected = reduced(std::vector<Bytes>(static_cast<std::size_t>(size), expected), DType::f32,

@@ -13,7 +13,7 @@ namespace {
 /// Has nothing to give.
 class EmptyMemory final : public Memory {
  public:
-  Device device() const override { return {}; }
+  Device device() const override { return {DeviceKind::cuda, 1}; }
 
  private:
   void* take(std::int64_t bytes) override {
@@ -49,6 +49,14 @@ TEST_CASE("memory counts what its buffers hold, and the most they ever held") {
   const Buffer c(memory, 700);
   CHECK(memory.used_bytes() == 700);
   CHECK(memory.peak_bytes() == 1500);
+}
+
+TEST_CASE("a buffer of no bytes is still on its memory's device") {
+  EmptyMemory memory;
+  Buffer empty(memory, 0);
+  CHECK(empty.tensor(DType::f32, {0}).device() == memory.device());
+  const Buffer moved = std::move(empty);
+  CHECK(moved.device() == memory.device());
 }
 
 TEST_CASE("a buffer of no bytes takes no memory and still gives empty tensors") {

@@ -3,11 +3,8 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include "core/cuda/check.h"
-#include "core/cuda/cuda_stream.h"
 #include "kernels/attention.h"
 #include "kernels/linear.h"
-#include "tests/kernels/gpu_graph.h"
 #include "tests/kernels/gpu_test_tensor.h"
 #include "tests/kernels/test_tensor.h"
 
@@ -59,13 +56,13 @@ TEST_CASE("on a GPU a captured linear layer and attention repeat their bits", "[
   Chain again(dtype);  // other numbers at capture, the first ones at replay
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
     again.enqueue(stream, on);
-    const Executable executable = capture(stream, [&] { again.enqueue(stream, on); });
+    const auto recording = record(stream, [&] { again.enqueue(stream, on); });
     for (const auto& [from, to] :
          {std::pair{&chain.x, &again.x}, std::pair{&chain.w, &again.w},
           std::pair{&chain.bias, &again.bias}, std::pair{&chain.dout, &again.dout}}) {
       copy_bytes(on(*from).data(), on(*to).data(), on(*to).size_bytes(), stream);
     }
-    SHERD_CHECK(cudaGraphLaunch(executable.get(), cuda(stream)));
+    recording->replay();
     stream.synchronize();
   });
   CHECK(again.dqkv.bytes() == dqkv);
@@ -80,8 +77,8 @@ TEST_CASE("on a GPU the first call of a shape refuses to be captured", "[gpu]") 
     const Tensor x = on(chain.x), w = on(chain.w), qkv = on(chain.qkv).view({200, 256});
     stream.synchronize();
     const auto multiply = [&] { linear_forward(x, w, {}, qkv, WeightLayout::out_in, stream); };
-    CHECK_THROWS_MATCHES(capture(stream, multiply), ArgumentError, refused);
+    CHECK_THROWS_MATCHES(record(stream, multiply), ArgumentError, refused);
     multiply();
-    CHECK_NOTHROW(capture(stream, multiply));
+    CHECK_NOTHROW(record(stream, multiply));
   });
 }

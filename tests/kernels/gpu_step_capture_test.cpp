@@ -1,8 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include "core/cuda/check.h"
-#include "core/cuda/cuda_stream.h"
 #include "kernels/activation.h"
 #include "kernels/adamw.h"
 #include "kernels/cross_entropy.h"
@@ -15,7 +13,6 @@
 #include "kernels/non_finite.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
-#include "tests/kernels/gpu_graph.h"
 #include "tests/kernels/gpu_test_tensor.h"
 #include "tests/kernels/test_tensor.h"
 
@@ -128,8 +125,8 @@ TEST_CASE("on a GPU a captured step has the bits of a step that is not", "[gpu]"
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
     captured.enqueue(stream, on);  // puts all twins on the device
     stream.synchronize();
-    const Executable executable = capture(stream, [&] { captured.enqueue(stream, on); });
-    SHERD_CHECK(cudaGraphLaunch(executable.get(), cuda(stream)));
+    const auto recording = record(stream, [&] { captured.enqueue(stream, on); });
+    recording->replay();
     stream.synchronize();
   });
   CHECK(captured.results() == plain.results());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,13 @@
 #include "tests/kernels/vector_view.h"
 
 namespace sherd::test {
+
+/// What `enqueue` enqueues on `stream`, to be run again.
+template <class F>
+std::unique_ptr<Recording> record(Stream& stream, F enqueue) {
+  const std::array<Stream*, 1> streams = {&stream};
+  return record_streams(streams, enqueue);
+}
 
 /// The first CUDA device with one stream, whose scratch starts as garbage.
 class Gpu {

@@ -136,10 +136,11 @@ TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dis
 
 TEST_CASE("Placements by memory change no bit on GPUs, and take what was planned", "[gpu][dist]") {
   const std::vector<std::string> plain = {"train_micro_batch_size_per_gpu=1", "device=cuda"};
+  const auto control = make_world();
+  make_gpu_world(*control);  // what ranks that share a GPU need is settled at NCCL's first start
   SoloCommunicator solo;
   const Result alone = train(run_config(plain, 1), *make_gpu_world(solo));
   const std::int64_t beside = alone.predicted - train_alone({plain.front()}).predicted;
-  const auto control = make_world();
   for (const std::string shards : {"memory", "fill"}) {
     for (const std::uint64_t seed : {1, 2}) {
       std::vector<std::string> changes = one_sample_changes(shards, "3", seed);
