@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 readonly kBuild=build/gpu kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12 kRuntimeShards=4
-readonly kParts=kernels,runtime,apps,collectives,train,bench
+readonly kParts=kernels,runtime,apps,collectives,train,bench,memory
 parts=$kParts
 peer=""
 cmake_arguments=()
@@ -143,6 +143,12 @@ if wants train; then
   if [ -n "$peer" ]; then
     one "fsdp2-1.5b-$ranks" timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
   fi
+fi
+if wants memory; then
+  echo "== memory measured beside planned, and the largest model"
+  counts=$(seq -s , "$ranks")
+  timeout 200 benchmarks/memory_scaling.py --device cuda --ranks "$counts" || failures=$((failures + 1))
+  timeout 200 benchmarks/largest_model.py --device cuda --ranks "$counts" || failures=$((failures + 1))
 fi
 if wants bench; then
   echo "== sherd bench"
