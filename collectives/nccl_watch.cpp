@@ -77,11 +77,30 @@ std::uint32_t* NcclWatch::unused_word() {
   throw ArgumentError(fmt::format("a root has at most {} communicators", kWords - 1));
 }
 
+/// An operation between machines that has ended here may still be on its way: its kernel hands the
+/// last bytes to a thread of NCCL's, which an abort would stop.
+bool NcclWatch::finalize(Member& member) noexcept {
+  const std::lock_guard busy(member.busy);
+  if (failed_.load(std::memory_order_acquire) || member.comm == nullptr) return false;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(options_.timeout_seconds);
+  ncclResult_t state = ncclCommFinalize(member.comm);
+  while (state == ncclInProgress) {
+    if (failed_.load(std::memory_order_acquire) || Clock::now() > deadline) return false;
+    sched_yield();
+    const ncclResult_t asked = ncclCommGetAsyncError(member.comm, &state);
+    if (asked != ncclSuccess) state = asked;
+  }
+  return state == ncclSuccess;
+}
+
 void NcclWatch::remove(Member& member) noexcept {
+  const bool finalized = finalize(member);
   std::unique_lock lock(mutex_);
   const bool failed = failed_.load(std::memory_order_relaxed);
   if (failed) aborted_.wait(lock, [&member] { return member.comm == nullptr; });
-  if (member.comm != nullptr) ncclCommAbort(member.comm);
+  if (member.comm != nullptr) {
+    finalized ? ncclCommDestroy(member.comm) : ncclCommAbort(member.comm);
+  }
   members_.remove_if([&member](const Member& other) { return &other == &member; });
 }
 

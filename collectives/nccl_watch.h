@@ -67,8 +67,9 @@ class NcclWatch final : public StreamWatch {
 
   /// Takes over a communicator, which may still be starting.
   Member& add(ncclComm_t comm, const std::string& name);
-  /// Aborts the communicator: unlike destroying, that does not wait for peers. Orderly ends have
-  /// synchronised their streams before; after a failure the thread aborts, all at once.
+  /// Ends the communicator. Orderly ends have synchronised their streams before; what NCCL still
+  /// holds for peers is sent first, as long as the timeout allows. After a failure the thread
+  /// aborts, all at once, which does not wait for peers.
   void remove(Member& member) noexcept;
   /// Notes what was enqueued on `stream` in this turn. Operations of a captured graph are not
   /// followed one by one; the host's waits for them are.
@@ -95,6 +96,7 @@ class NcclWatch final : public StreamWatch {
 
   std::uint32_t* unused_word();
   void run();
+  bool finalize(Member& member) noexcept;
   void abort_members(std::unique_lock<std::mutex>& lock);
   // With the mutex held:
   void look();

@@ -227,4 +227,20 @@ TEST_CASE("operations that end in time are not taken for stalled", "[gpu][dist]"
   lane.stream->synchronize();
 }
 
+TEST_CASE("an operation that has ended on one rank ends on all, though it leaves", "[gpu][dist]") {
+  const auto control = make_world();
+  const auto world = make_nccl_communicator(*control, own_gpu(), "train",
+                                            {.timeout_seconds = 60, .share_gpus = true});
+  const std::unique_ptr<Memory> memory = make_device_memory(own_gpu());
+  constexpr std::int64_t kNumel = std::int64_t{1} << 20;
+  const Buffer buffer(*memory, kNumel * size_of(DType::f32));
+  const Tensor x = buffer.tensor(DType::f32, {kNumel});
+  const std::unique_ptr<Stream> stream = make_stream(own_gpu(), "reduce");
+  for (int round = 0; round < 8; ++round) {
+    const auto part = world->split(0, world->rank(), "part");
+    part->all_reduce(x, ReduceOp::max, *stream);
+    CHECK_NOTHROW(stream->synchronize());
+  }  // whoever is first leaves at once
+}
+
 }  // namespace sherd::test
