@@ -81,7 +81,8 @@ void swiglu_forward(const Tensor&, const Tensor&, Stream&) { no_cuda(); }
 void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Stream&) {
   no_cuda();
 }
-void dropout(const Tensor&, const Tensor&, const Tensor&, float, RngKey, std::uint64_t, Stream&) {
+void dropout(const Tensor&, const Tensor&, const Tensor&, float, const DropoutKey&, std::uint64_t,
+             Stream&) {
   no_cuda();
 }
 void add(const Tensor&, const Tensor&, const Tensor&, Stream&) { no_cuda(); }

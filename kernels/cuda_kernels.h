@@ -79,7 +79,7 @@ void swiglu_forward(const Tensor& gate_up, const Tensor& y, Stream& stream);
 void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& y,
                      const Tensor& dgate_up, Stream& stream);
 void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
-             RngKey key, std::uint64_t first_index, Stream& stream);
+             const DropoutKey& key, std::uint64_t first_index, Stream& stream);
 void add(const Tensor& a, const Tensor& b, const Tensor& out, Stream& stream);
 void cast(const Tensor& a, const Tensor& out, Stream& stream);
 void accumulate_into(const Tensor& x, const Tensor& sum, Stream& stream);

@@ -34,7 +34,7 @@ struct DropoutOperands {
   const T* residual;  ///< may be null
   T* y;
   float probability;
-  RngKey key;
+  DropoutKey key;
   std::uint64_t first_index;
 };
 
@@ -48,9 +48,10 @@ void drop_range(const DropoutOperands<T>& o, std::int64_t first, std::int64_t la
   const T* residual = add ? o.residual : x;
   T* y = o.y;
   std::array<float, kTile> numbers;
+  const RngKey key = current(o.key);
   for (std::int64_t i = first; i < last;) {
     const std::uint64_t index = o.first_index + static_cast<std::uint64_t>(i);
-    draw_tile(o.key, index / kWords, numbers);
+    draw_tile(key, index / kWords, numbers);
     const float* number = numbers.data() + index % kWords;  // not 0 only for the first tile
     const auto rest = static_cast<std::int64_t>(kTile - index % kWords);
     const std::int64_t count = std::min(rest, last - i);
@@ -65,7 +66,7 @@ void drop_range(const DropoutOperands<T>& o, std::int64_t first, std::int64_t la
 
 /// A residual that is not there is undefined.
 void run_dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
-                 RngKey key, std::uint64_t first_index, Stream& stream) {
+                 const DropoutKey& key, std::uint64_t first_index, Stream& stream) {
   const std::int64_t n = x.numel();
   if (n == 0) return;
   if (!stream.device().is_cpu()) {
@@ -84,7 +85,7 @@ void run_dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float
 
 }  // namespace
 
-void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
+void dropout(const Tensor& x, const Tensor& y, float probability, const DropoutKey& key,
              std::uint64_t first_index, Stream& stream) {
   require(probability >= 0.0f && probability < 1.0f, "dropout takes 0 <= probability < 1, got {}",
           probability);
@@ -96,7 +97,7 @@ void dropout(const Tensor& x, const Tensor& y, float probability, RngKey key,
 }
 
 void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
-             RngKey key, std::uint64_t first_index, Stream& stream) {
+             const DropoutKey& key, std::uint64_t first_index, Stream& stream) {
   require(probability > 0.0f && probability < 1.0f,
           "dropout onto a residual takes 0 < probability < 1, got {}", probability);
   const OperandCheck check("dropout", stream);

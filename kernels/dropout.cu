@@ -15,7 +15,7 @@ struct DropoutOperands {
   T* y;
   std::int64_t numel;
   float probability, scale;
-  RngKey key;
+  DropoutKey key;
   std::uint64_t first_index;
   bool packed;  ///< random blocks begin where packs of kWords elements begin
 };
@@ -32,9 +32,10 @@ __device__ T drop(const DropoutOperands<T>& o, T x, T residual, std::uint32_t wo
 template <class T>
 __global__ void dropout_kernel(DropoutOperands<T> o, std::int64_t blocks) {
   const auto before = static_cast<std::int64_t>(o.first_index % kWords);
+  const RngKey key = current(o.key);
   for (std::int64_t block = thread_index(); block < blocks; block += thread_count()) {
     const auto words =
-        random_words(o.key, o.first_index / kWords + static_cast<std::uint64_t>(block));
+        random_words(key, o.first_index / kWords + static_cast<std::uint64_t>(block));
     const std::int64_t first = block * kWords - before;
     if (o.packed && first + kWords <= o.numel) {
       auto pack = load_pack<kWords>(o.x + first);
@@ -59,7 +60,7 @@ __global__ void dropout_kernel(DropoutOperands<T> o, std::int64_t blocks) {
 }  // namespace
 
 void dropout(const Tensor& x, const Tensor& residual, const Tensor& y, float probability,
-             RngKey key, std::uint64_t first_index, Stream& stream) {
+             const DropoutKey& key, std::uint64_t first_index, Stream& stream) {
   if (x.numel() == 0) return;
   with_device_float(x.dtype(), [&]<class T>() {
     constexpr std::int64_t kPackSize = kWords * static_cast<std::int64_t>(sizeof(T));

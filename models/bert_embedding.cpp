@@ -21,7 +21,6 @@ class BertEmbedding final : public Unit {
         dropout_(spec.dropout, kEmbeddingDropout) {}
 
   std::string_view name() const override { return "embedding"; }
-  bool draws_random_numbers() const override { return dropout_.drops(); }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override {

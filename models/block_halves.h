@@ -16,7 +16,6 @@ class BlockHalves : public Unit {
   explicit BlockHalves(const TransformerBlockSpec& spec);
 
   std::string_view name() const override { return name_; }
-  bool draws_random_numbers() const override { return dropout_ > 0.0f; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override;
   double forward_flops(const BatchShape& shape) const override {

@@ -38,7 +38,6 @@ class CausalLmHead final : public Unit {
   }
 
   std::string_view name() const override { return "head"; }
-  bool draws_random_numbers() const override { return false; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override {

@@ -23,7 +23,6 @@ class ClassificationHead final : public Unit {
         dropout_(spec.dropout, kHeadDropout) {}
 
   std::string_view name() const override { return "head"; }
-  bool draws_random_numbers() const override { return dropout_.drops(); }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override {

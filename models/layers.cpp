@@ -105,12 +105,12 @@ std::uint64_t first_element(const BatchView& batch, const Tensor& x) {
 
 }  // namespace
 
-void DropoutLayer::apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& y,
-                         Stream& stream) const {
+void DropoutLayer::apply(const BatchView& batch, const DropoutKey& rng, const Tensor& x,
+                         const Tensor& y, Stream& stream) const {
   dropout(x, y, probability_, dropout_site(rng, site_), first_element(batch, x), stream);
 }
 
-void DropoutLayer::apply(const BatchView& batch, RngKey rng, const Tensor& x,
+void DropoutLayer::apply(const BatchView& batch, const DropoutKey& rng, const Tensor& x,
                          const Tensor& residual, const Tensor& y, Stream& stream) const {
   dropout(x, residual, y, probability_, dropout_site(rng, site_), first_element(batch, x), stream);
 }

@@ -77,9 +77,9 @@ class DropoutLayer {
   bool drops() const { return probability_ > 0.0f; }
   /// y = dropout(x), or residual + dropout(x); x [B, ...] holds all rows of the batch, and y may be
   /// x. Backward is the first on gradients.
-  void apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& y,
+  void apply(const BatchView& batch, const DropoutKey& rng, const Tensor& x, const Tensor& y,
              Stream& stream) const;
-  void apply(const BatchView& batch, RngKey rng, const Tensor& x, const Tensor& residual,
+  void apply(const BatchView& batch, const DropoutKey& rng, const Tensor& x, const Tensor& residual,
              const Tensor& y, Stream& stream) const;
 
  private:

@@ -28,7 +28,6 @@ class MlpLayer final : public Unit {
         linear_(linear_spec(index, in, out), parameters_) {}
 
   std::string_view name() const override { return name_; }
-  bool draws_random_numbers() const override { return false; }
   std::vector<ParameterSpec> parameters() const override { return parameters_; }
 
   Footprint footprint(const BatchShape& shape, const Precision& precision) const override {

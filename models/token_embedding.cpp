@@ -19,7 +19,6 @@ class TokenEmbedding final : public Unit {
       : spec_(spec), dropout_(spec.dropout, kEmbeddingDropout) {}
 
   std::string_view name() const override { return "embedding"; }
-  bool draws_random_numbers() const override { return dropout_.drops(); }
 
   std::vector<ParameterSpec> parameters() const override {
     const Init init{.kind = Init::Kind::normal, .scale = spec_.init_std};

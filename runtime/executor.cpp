@@ -23,7 +23,7 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
     : model_(model),
       layout_(layout),
       delays_(options.delays),
-      records_(records(model, options, world)),
+      records_(options.record_steps && !world.device().is_cpu()),
       seed_(options.seed),
       sequence_(options.largest_micro_batch.sequence),
       options_(placed.plan->options),
@@ -277,9 +277,10 @@ Tensor Executor::workspace(int r) const {
   return region(r, DType::u8, {region_bytes(r)});
 }
 
-RngKey Executor::unit_rng(const StepInput& input, int unit) const {
-  const std::uint64_t pass = input.step * model_.units.size() + static_cast<std::uint64_t>(unit);
-  return {seed_, kDropoutSequences | (pass * kDropoutSites)};
+/// The step's part of it is on the device, so that a recorded step has masks of its own.
+DropoutKey Executor::unit_rng(int unit) const {
+  const auto site = static_cast<std::uint64_t>(unit) * kDropoutSites;
+  return {{seed_, kDropoutSequences + site}, &loss_scalars_->dropout_sequences};
 }
 
 void Executor::forward(const Node& node, const StepInput& input) {
@@ -304,7 +305,7 @@ void Executor::forward(const Node& node, const StepInput& input) {
        .losses = losses,
        .logits = {},
        .correct = makes_loss ? views.correct : Tensor{},
-       .rng = unit_rng(input, node.unit),
+       .rng = unit_rng(node.unit),
        .stream = lane_of(node)});
   if (makes_loss) {
     sum_into(losses, views.loss, views.non_finite, lane_of(node));
@@ -382,7 +383,7 @@ void Executor::backward(const Node& node, const StepInput& input) {
        .repeatable = options_.exact,
        .losses = losses,
        .loss_gradient = scalars.loss_gradient,
-       .rng = unit_rng(input, node.unit),
+       .rng = unit_rng(node.unit),
        .stream = lane_of(node)});
   if (last) sum_into(losses, scalars.loss, scalars.non_finite, lane_of(node));
 }

@@ -133,7 +133,7 @@ class Executor {
   Tensor unit_output(int unit, int region) const;
   Tensor workspace(int region) const;
   const std::vector<Footprint>& footprints(const BatchShape& shape);
-  RngKey unit_rng(const StepInput& input, int unit) const;
+  DropoutKey unit_rng(int unit) const;
 
   /// By rank, a digest of the shapes of a step's micro-batches: a recording holds for these only.
   using StepShapes = std::vector<std::uint64_t>;
@@ -142,7 +142,6 @@ class Executor {
     std::vector<std::string> labels;
     std::map<StepShapes, std::unique_ptr<Recording>> recordings;  ///< null: has been run once
   };
-  static bool records(const Model& model, const EngineOptions& options, const Communicator& world);
   StepShapes shapes_of_ranks(const StepInput& input);
   std::byte* staging(std::int64_t micro) const;
 

@@ -30,6 +30,7 @@ void Executor::stage(const StepInput& input) {
   start = {};
   start.loss.labels = input.labels;
   start.loss.loss_gradient = input.loss_gradient;
+  start.loss.dropout_sequences = input.step * model_.units.size() * kDropoutSites;
   start.step.first_non_finite = kNothingFound;
   start.step.loss_scale = input.loss_scale;
   start.update = input.update;

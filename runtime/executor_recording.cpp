@@ -4,8 +4,6 @@
 // or not at all: peers' hosts meet where they enqueue, and NCCL asks for it. So a recording is
 // known by the shapes of all ranks, which the hosts tell each other before each step.
 
-#include <algorithm>
-
 #include "collectives/control_exchange.h"
 #include "runtime/executor.h"
 #include "runtime/io/digest.h"
@@ -18,18 +16,11 @@ constexpr std::size_t kMostRecordings = 4;
 
 }  // namespace
 
-/// Dropout masks are keyed by the step's number, which a recording would keep.
-bool Executor::records(const Model& model, const EngineOptions& options,
-                       const Communicator& world) {
-  return options.record_steps && !world.device().is_cpu() &&
-         std::none_of(model.units.begin(), model.units.end(),
-                      [](const auto& unit) { return unit->draws_random_numbers(); });
-}
-
 Executor::StepShapes Executor::shapes_of_ranks(const StepInput& input) {
   std::vector<std::int64_t> shapes;
   for (const MicroBatch& micro : input.micro_batches) {
     for (int d = 0; d < micro.inputs.shape().rank(); ++d) shapes.push_back(micro.inputs.dim(d));
+    shapes.push_back(micro.first_sample);  // keys dropout
     shapes.push_back(micro.mask.defined() ? 1 : 0);
     shapes.push_back(micro.token_types.defined() ? 1 : 0);
   }

@@ -21,6 +21,7 @@ struct LossScalars {
   std::int64_t correct = 0;                       ///< how many were guessed, where that is asked
   float loss_gradient = 0.0f;                     ///< loss scale / labels of a full step
   float padding = 0.0f;
+  std::uint64_t dropout_sequences = 0;  ///< that earlier steps have drawn from
 };
 
 /// Written by the reduce lane; all up to `first_non_finite` is summed over the ranks.

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/rng.h"
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "kernels/accumulate.h"
+#include "kernels/dropout.h"
 #include "runtime/data/sample_spec.h"
 
 namespace sherd {
@@ -95,7 +95,7 @@ struct ForwardContext {
   /// Last unit of a model with a label per sample: [1] i64, to which it adds the labels it guesses
   /// where it writes losses; undefined when nobody asks.
   Tensor correct{};
-  RngKey rng;  ///< unique to (run, step, unit); sites add themselves
+  DropoutKey rng;  ///< unique to (run, step, unit); sites add themselves
   Stream& stream;
 };
 
@@ -113,13 +113,14 @@ struct BackwardContext {
   bool repeatable = false;  ///< as in Precision
   Tensor losses;            ///< last unit: written here when training
   Tensor loss_gradient;     ///< [1] f32: what each label's loss is multiplied by
-  RngKey rng;               ///< the same as in forward
+  DropoutKey rng;           ///< the same as in forward
   Stream& stream;
 };
 
 /// The number sequence of dropout site `site` of a unit.
-inline RngKey dropout_site(RngKey rng, int site) {
-  return {rng.seed, rng.sequence + static_cast<std::uint64_t>(site)};
+inline DropoutKey dropout_site(DropoutKey key, int site) {
+  key.rng.sequence += static_cast<std::uint64_t>(site);
+  return key;
 }
 /// Sites a unit may have; contexts leave this many sequences between units.
 inline constexpr int kDropoutSites = 16;
@@ -139,9 +140,6 @@ class Unit {
   virtual Footprint footprint(const BatchShape& shape, const Precision& precision) const = 0;
   virtual void forward(const ForwardContext& context) const = 0;
   virtual void backward(const BackwardContext& context) const = 0;
-  /// Whether its operations depend on the context's rng, as dropout does. A step without such units
-  /// is recorded once on GPUs and replayed.
-  virtual bool draws_random_numbers() const { return true; }
   /// Multiply-adds of the forward pass's matrix products and attention, times two; backward is
   /// twice that.
   virtual double forward_flops(const BatchShape& /*shape*/) const { return 0.0; }

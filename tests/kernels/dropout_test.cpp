@@ -12,7 +12,7 @@ using namespace sherd::test;
 
 namespace {
 
-RngKey fresh_key() { return {Catch::getSeed(), 77}; }
+DropoutKey fresh_key() { return {{Catch::getSeed(), 77}}; }
 
 template <class T>
 std::vector<T> ones(std::int64_t n) {
@@ -35,7 +35,7 @@ TEMPLATE_TEST_CASE("dropout keeps the elements whose own number says so, scaled,
     });
     std::vector<TestType> want;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool keep = uniform(fresh_key(), first + i) >= kProbability;
+      const bool keep = uniform(fresh_key().rng, first + i) >= kProbability;
       const float scale = 1.0f / (1.0f - kProbability);
       want.push_back(TestType(keep ? static_cast<float>(x[i]) * scale : 0.0f));
     }
@@ -48,7 +48,7 @@ TEMPLATE_TEST_CASE("dropout keeps the elements whose own number says so, scaled,
       dropout(view_of(x), view_of(onto), view_of(onto), kProbability, fresh_key(), first, stream);
     });
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool keep = uniform(fresh_key(), first + i) >= kProbability;
+      const bool keep = uniform(fresh_key().rng, first + i) >= kProbability;
       const float scale = 1.0f / (1.0f - kProbability);
       const float kept = keep ? static_cast<float>(x[i]) * scale : 0.0f;
       want[i] = TestType(static_cast<float>(residual[i]) + kept);
@@ -72,6 +72,18 @@ TEST_CASE("dropout is the same however the batch is split, on any number of thre
     }
   });
   CHECK(same_bits(whole, parts));
+}
+
+TEST_CASE("dropout reads how many sequences further its numbers are when it runs") {
+  std::uint64_t past = 0;
+  const DropoutKey key{{Catch::getSeed(), 70}, &past};
+  auto moved = ones<float>(999), expected = moved;
+  run([&](Stream& stream) {
+    enqueue(stream, [&past] { past = 7; });
+    dropout(view_of(moved), view_of(moved), 0.5f, key, 3, stream);
+    dropout(view_of(expected), view_of(expected), 0.5f, fresh_key(), 3, stream);
+  });
+  CHECK(same_bits(moved, expected));
 }
 
 TEST_CASE("dropout drops its share and keeps the mean") {

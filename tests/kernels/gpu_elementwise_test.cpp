@@ -114,7 +114,7 @@ TEMPLATE_TEST_CASE("on a GPU dropout keeps what the CPU keeps, however it is cut
   using Case = Sum<TestType>;
   const std::uint64_t first = GENERATE(0u, 1u, 4u, 1002u, (std::uint64_t{1} << 34) + 5);
   const std::int64_t shift = GENERATE(0, 1);
-  const RngKey key{Catch::getSeed(), 77};
+  const DropoutKey key{{Catch::getSeed(), 77}};
   Random random;
   Gpu gpu(0);
   for (const std::int64_t n : {0, 1, 3, 255, 256, 40003}) {
@@ -136,12 +136,30 @@ TEMPLATE_TEST_CASE("on a GPU dropout keeps what the CPU keeps, however it is cut
   }
 }
 
+TEST_CASE("on a GPU a recorded dropout draws from where it is told", "[gpu]") {
+  std::vector<std::uint64_t> past{0};
+  const std::uint64_t seven = 7;
+  std::vector<float> x(1000, 2.0f);
+  auto moved = poisoned<float>(1000), expected = moved;
+  Gpu gpu(0);
+  gpu.run([&](Stream& stream, Gpu::Twins& on) {
+    const DropoutKey key{{Catch::getSeed(), 70}, on.pointer(past)};
+    const Tensor from = on(x), to = on(moved);
+    stream.synchronize();
+    const auto recording = record(stream, [&] { dropout(from, to, 0.5f, key, 3, stream); });
+    copy_bytes(&seven, on.pointer(past), sizeof(seven), stream);
+    recording->replay();
+    dropout(from, on(expected), 0.5f, {{Catch::getSeed(), 77}}, 3, stream);
+  });
+  CHECK(same_bits(moved, expected));
+}
+
 TEST_CASE("on a GPU dropped NaNs become zero, and probability 0 copies", "[gpu]") {
   std::vector<float> bad(1000, std::nanf("")), x(100, 2.0f);
   auto y = poisoned<float>(100);
   Gpu gpu(0);
   gpu.run([&](Stream& stream, Gpu::Twins& on) {
-    dropout(on(bad), on(bad), 0.5f, {Catch::getSeed(), 1}, 0, stream);
+    dropout(on(bad), on(bad), 0.5f, {{Catch::getSeed(), 1}}, 0, stream);
     dropout(on(x), on(y), 0.0f, {}, 0, stream);
   });
   const auto zeros = std::count(bad.begin(), bad.end(), 0.0f);

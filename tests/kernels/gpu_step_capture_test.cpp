@@ -67,7 +67,7 @@ struct Step {
     swiglu_forward(on(y), on(half), stream);
     activation_forward(on(half), on(half), Activation::gelu_tanh, stream);
     swiglu_backward(on(half), on(y), on(half), on(y), stream);
-    dropout(on(y), on(y), 0.1f, {1, 2}, 3, stream);
+    dropout(on(y), on(y), 0.1f, {{1, 2}, on.pointer(past)}, 3, stream);
     add(on(x), on(y), on(x), stream);
     rms_norm_forward(on(x), on(weight), on(y), on(rstd).flat({0, kRows}), 1e-5f, stream);
     cross_entropy_forward_backward(on(y).view({kRows, kWidth}), on(labels), on(losses), on(scale),
@@ -105,6 +105,7 @@ struct Step {
       second;
   std::vector<std::int64_t> limbs = std::vector<std::int64_t>(kLimbs * kNumel);
   std::vector<std::int64_t> squares = std::vector<std::int64_t>(kScalarLimbs);
+  std::vector<std::uint64_t> past{40};
   std::vector<std::int64_t> count{0}, found{0, kNumel};
   std::vector<DecaySegment> segments{{kNumel, 0.1}};
   std::vector<UpdateScalars> scalars = std::vector<UpdateScalars>(1);

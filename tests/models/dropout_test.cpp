@@ -58,7 +58,7 @@ TEST_CASE("Another place in the batch, another step and another site draw other 
   batch.first_sample = 1;
   CHECK(relative_distance(runner.train(batch, 1.0f), losses) > 1e-2);
   batch.first_sample = 0;
-  runner.rng.sequence += 1000;
+  runner.rng.rng.sequence += 1000;
   CHECK(relative_distance(runner.train(batch, 1.0f), losses) > 1e-2);
 }
 

@@ -192,8 +192,8 @@ std::vector<Tensor> UnitRunner::parameters_of(std::size_t unit) const {
   return tensors;
 }
 
-RngKey UnitRunner::unit_rng(std::size_t unit) const {
-  return {rng.seed, rng.sequence + unit * kDropoutSites};
+DropoutKey UnitRunner::unit_rng(std::size_t unit) const {
+  return {{rng.rng.seed, rng.rng.sequence + unit * kDropoutSites}};
 }
 
 std::vector<UnitRunner::Activations> UnitRunner::run_forward(const DeviceBatch& batch,

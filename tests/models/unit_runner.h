@@ -51,7 +51,7 @@ class UnitRunner {
   /// Every byte that one forward pass of training wrote: outputs and saved tensors.
   std::vector<unsigned char> forward_bytes(const HostBatch& batch);
 
-  RngKey rng{.seed = 7, .sequence = 1000};
+  DropoutKey rng{.rng = {.seed = 7, .sequence = 1000}};
 
  private:
   struct Held {
@@ -83,7 +83,7 @@ class UnitRunner {
   void run_backward(const DeviceBatch& batch, std::vector<Activations>& activations,
                     const Tensor& losses, float loss_gradient, Accumulate accumulate,
                     bool recompute);
-  RngKey unit_rng(std::size_t unit) const;
+  DropoutKey unit_rng(std::size_t unit) const;
 
   const Model& model_;
   DType compute_;
