@@ -27,7 +27,7 @@ phase() {
 }
 
 phase set-up tools/setup.sh
-phase build tools/build.sh release
+phase build tools/build.sh --strict release
 phase lint tools/lint.sh
 phase tests ctest --preset release --parallel "$(nproc)"
 echo "tools/test.sh: all passed ($(printf '%s, ' "${times[@]}")together $SECONDS s)"
