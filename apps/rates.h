@@ -39,7 +39,7 @@ std::vector<Rates> rates_for(const DeviceRates& rates, DType compute, int world)
 /// memory differ by more than measurements do.
 DeviceRates rates_of_ranks(std::vector<DeviceRates> measured);
 
-/// One line for people.
+/// For people: a line, and one for each rank that has rates of its own.
 std::string to_string(const DeviceRates& rates);
 
 }  // namespace sherd

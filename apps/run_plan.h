@@ -45,7 +45,7 @@ struct RunPlan {
   std::int64_t peak_bytes() const;
 };
 
-/// What else to find out, each where it is not null.
+/// What else to find out, each where it is given.
 struct PlanExtras {
   std::string* nodes = nullptr;    ///< receives the list of nodes
   std::span<const Rates> rates{};  ///< to predict the time of a step: of all ranks, or of each

@@ -14,7 +14,7 @@ namespace sherd {
 /// What a validation found.
 struct ValidationResult {
   double loss = 0.0;               ///< mean over the labels
-  std::optional<double> accuracy;  ///< part of the labels that were guessed, where samples have one
+  std::optional<double> accuracy;  ///< labels guessed right of all, where samples have one
 };
 
 /// Validates on all of a set, or on some of it: its first samples, or a draw of samples with a

@@ -11,7 +11,6 @@ namespace sherd {
 
 BlockHalves::BlockHalves(const TransformerBlockSpec& spec)
     : name_(spec.name),
-      dropout_(spec.dropout),
       attention_(spec, parameters_),
       mlp_(spec, parameters_),
       attention_saved_(attention_.saved({}, DType::f32).size()) {}

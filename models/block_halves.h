@@ -34,7 +34,6 @@ class BlockHalves : public Unit {
   std::size_t saved_count() const { return attention_saved_ + 2; }
 
   std::string name_;
-  float dropout_;
   std::vector<ParameterSpec> parameters_;
   AttentionHalf attention_;
   MlpHalf mlp_;

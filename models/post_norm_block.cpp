@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "models/block_halves.h"
+#include "models/transformer_block.h"
 
 // middle = input + attention(input), normed = norm(middle), sum = normed + mlp(normed),
 // output = norm(sum). What lies between is where nothing else is at the time:

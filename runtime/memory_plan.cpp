@@ -40,7 +40,8 @@ void place_persistent(std::span<const Region> regions, std::span<const std::int6
   }
 }
 
-/// A region that was placed, with what most regions that live at other times are told by.
+/// A region that was placed. Its first and last position rule out most of those that live at other
+/// times without a look at their intervals.
 struct Placed {
   std::int64_t offset = 0;
   std::int64_t end = 0;
@@ -106,9 +107,11 @@ TagBytes fullest_position(std::span<const Region> regions, std::span<const std::
   };
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const Region& region = regions[i];
-    if (region.persistent) add(0, region.tag, aligned(sizes[i]));
+    if (region.persistent) {
+      add(0, region.tag, aligned(sizes[i]));
+      continue;
+    }
     for (const Interval& interval : region.live) {
-      if (region.persistent) break;
       add(interval.first, region.tag, aligned(sizes[i]));
       add(interval.last + 1, region.tag, -aligned(sizes[i]));
     }

@@ -18,7 +18,7 @@ struct LossScalars {
   std::array<std::int64_t, kScalarLimbs> loss{};  ///< exact sum of the labels' losses
   std::int64_t non_finite = 0;                    ///< losses that were not finite
   std::int64_t labels = 0;                        ///< how many were not ignored
-  std::int64_t correct = 0;                       ///< how many were guessed, where that is asked
+  std::int64_t correct = 0;                       ///< how many were guessed right, where asked
   float loss_gradient = 0.0f;                     ///< loss scale / labels of a full step
   float padding = 0.0f;
   std::uint64_t dropout_sequences = 0;  ///< that earlier steps have drawn from

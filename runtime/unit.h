@@ -93,7 +93,7 @@ struct ForwardContext {
   Tensor losses;                       ///< last unit: [rows] f32, one per label
   Tensor logits;                       ///< last unit: [rows, V] compute dtype; written when defined
   /// Last unit of a model with a label per sample: [1] i64, to which it adds the labels it guesses
-  /// where it writes losses; undefined when nobody asks.
+  /// right where it writes losses; undefined when nobody asks.
   Tensor correct{};
   DropoutKey rng;  ///< unique to (run, step, unit); sites add themselves
   Stream& stream;

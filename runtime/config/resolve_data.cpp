@@ -114,8 +114,7 @@ void check_texts(Settings& settings, const DataConfig& data, const ModelConfig& 
   }
   if (data.sequence_length < 2) {
     settings.fail("data.sequence_length",
-                  "texts need at least 2: the token that starts them, and "
-                  "a byte");
+                  "texts need at least 2: the token that starts them, and a byte");
   }
   if (data.train.empty() || model.vocab_size >= kTextVocabulary) return;
   settings.fail("model.vocab_size",

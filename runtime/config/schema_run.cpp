@@ -155,7 +155,7 @@ constexpr SchemaKey kKeys[] = {
     {.path = "data.label_column",
      .type = string,
      .meaning = "csv, jsonl: the label's name in the header line, or its field; empty: the last "
-                "column of numbers, label beside texts",
+                "column of a table of numbers, and label beside texts",
      .standard = "\"\""},
     {.path = "data.shuffle",
      .type = boolean,

@@ -21,7 +21,8 @@ struct DataConfig {
   double validation_fraction = 0.0;
   std::int64_t samples = 65536;      ///< synthetic: how many
   std::string text_column = "text";  ///< csv, jsonl: where the texts are
-  /// csv, jsonl: name in the header line, or of the field; empty: csv's last column.
+  /// csv, jsonl: name in the header line, or of the field; empty: a table of numbers' last column,
+  /// and "label" beside texts.
   std::string label_column;
   std::vector<std::string> labels;        ///< of texts: the classes' names, by id
   std::int32_t padding_token = kPadding;  ///< of texts: what follows them

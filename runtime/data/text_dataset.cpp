@@ -63,9 +63,9 @@ std::int64_t TextDataset::valid_inputs(std::int64_t index) const {
 }
 
 std::string TextDataset::description() const {
-  return fmt::format("{}, {} of {} in samples of {}{}",
+  return fmt::format("{}, {} of {} classes in samples of {}{}",
                      counted(std::ssize(texts_per_file_), "file"), counted(size(), "text"),
-                     fmt::format("{} classes", names_.size()), sequence_,
+                     names_.size(), sequence_,
                      cut_ == 0 ? "" : fmt::format(", {} of them cut to it", cut_));
 }
 

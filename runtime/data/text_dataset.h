@@ -28,7 +28,7 @@ class TextDataset final : public Dataset {
 
  private:
   void add(const LabelledText& sample, const std::string& path);
-  /// Where the bytes of a text begin and end.
+  /// Where the bytes of a text begin; they end at ends_[text].
   std::int64_t begin_of(std::size_t text) const { return text == 0 ? 0 : ends_[text - 1]; }
   std::size_t checked(std::int64_t index) const;
 
