@@ -20,7 +20,7 @@ Executor::StepShapes Executor::shapes_of_ranks(const StepInput& input) {
   std::vector<std::int64_t> shapes;
   for (const MicroBatch& micro : input.micro_batches) {
     for (int d = 0; d < micro.inputs.shape().rank(); ++d) shapes.push_back(micro.inputs.dim(d));
-    shapes.push_back(micro.first_sample);  // keys dropout
+    if (!placed_.plan->options.evaluate) shapes.push_back(micro.first_sample);  // keys dropout
     shapes.push_back(micro.mask.defined() ? 1 : 0);
     shapes.push_back(micro.token_types.defined() ? 1 : 0);
   }
