@@ -9,6 +9,15 @@
 #include "core/error.h"
 
 namespace sherd {
+namespace {
+
+/// In blocks, where a rank sees fewer GPUs than its machine has ranks.
+Device own_gpu(int gpus, const MpiSession& session) {
+  const int ranks_per_gpu = (session.local_size() + gpus - 1) / gpus;
+  return {DeviceKind::cuda, session.local_rank() / ranks_per_gpu};
+}
+
+}  // namespace
 
 Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& session,
                      Communicator& world) {
@@ -22,8 +31,9 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
     throw ArgumentError(
         fmt::format("device is \"cuda\", but there is no GPU where rank {} is: {}", r, absent[r]));
   }
-  const Device device{DeviceKind::cuda, session.local_rank() / ranks_per_gpu(gpus, session)};
-  const auto earlier = earlier_ranks_at(world, cuda_device_info(device.index).pci_bus_id);
+  const Device device = own_gpu(gpus, session);
+  const CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
+  const auto earlier = earlier_ranks_at(world, info.pci_bus_id);
   const auto sharer = std::find_if(earlier.begin(), earlier.end(), [](int n) { return n > 0; });
   if (share_gpus || sharer == earlier.end()) return device;
   if (automatic) return {};
@@ -31,10 +41,6 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
       fmt::format("rank {} has no GPU of its own: start no more ranks on a machine than it has "
                   "GPUs, or let them share with \"share_gpus\": true",
                   sharer - earlier.begin()));
-}
-
-int ranks_per_gpu(int gpus, const MpiSession& session) {
-  return (session.local_size() + gpus - 1) / gpus;
 }
 
 Device first_device(DeviceChoice wanted) {

@@ -15,9 +15,6 @@ namespace sherd {
 Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& session,
                      Communicator& world);
 
-/// How many ranks of this machine are on each of the `gpus` that a rank sees, at most.
-int ranks_per_gpu(int gpus, const MpiSession& session);
-
 /// The same for a process that is no rank: the first GPU, or CPUs.
 Device first_device(DeviceChoice wanted);
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "apps/agreement.h"
-#include "apps/device_choice.h"
 #include "apps/device_memory.h"
 #include "apps/plan_advice.h"
 #include "apps/proc_memory.h"
+#include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
 #include "runtime/placement.h"
@@ -16,19 +16,23 @@
 namespace sherd {
 namespace {
 
-std::int64_t own_usable_bytes(Device device, const MpiSession& session) {
-  if (!device.is_cpu()) {
-    CudaDeviceInfo info = cuda_device_info(device.index);
-    info.free_bytes /= ranks_per_gpu(cuda_device_count(), session);
-    return usable_memory(info, session.size()).bytes();
-  }
-  std::ifstream meminfo("/proc/meminfo");
-  return usable_host_memory(available_bytes(meminfo), session.local_size()).bytes();
+std::int64_t usable_of_gpu(Device device, Communicator& world) {
+  CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
+  info.free_bytes /= ranks_at(world, info.pci_bus_id);
+  return usable_memory(info, world.size()).bytes();
+}
+
+std::int64_t usable_of_host(const MpiSession& session, Communicator& world) {
+  return on_all_ranks(world, [&] {
+    std::ifstream meminfo("/proc/meminfo");
+    return usable_host_memory(available_bytes(meminfo), session.local_size()).bytes();
+  });
 }
 
 std::vector<std::int64_t> usable_on_ranks(Device device, const MpiSession& session,
                                           Communicator& world) {
-  const std::int64_t own = on_all_ranks(world, [&] { return own_usable_bytes(device, session); });
+  const std::int64_t own =
+      device.is_cpu() ? usable_of_host(session, world) : usable_of_gpu(device, world);
   std::vector<std::int64_t> bytes;
   for (const std::string& text : gather_texts(world, std::to_string(own))) {
     bytes.push_back(std::stoll(text));

@@ -19,6 +19,13 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+Place place_named(const std::string& name) {
+  Place place;
+  place.host = host_id();
+  std::strncat(place.name.data(), name.c_str(), place.name.size() - 1);
+  return place;
+}
+
 }  // namespace
 
 HostId host_id() {
@@ -31,15 +38,18 @@ HostId host_id() {
 }
 
 std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name) {
-  Place mine;
-  mine.host = host_id();
-  std::strncat(mine.name.data(), name.c_str(), mine.name.size() - 1);
-  const std::vector<Place> places = gather_values(control, mine);
+  const std::vector<Place> places = gather_values(control, place_named(name));
   std::vector<int> earlier;
   for (auto place = places.begin(); place != places.end(); ++place) {
     earlier.push_back(static_cast<int>(std::count(places.begin(), place, *place)));
   }
   return earlier;
+}
+
+int ranks_at(Communicator& control, const std::string& name) {
+  const Place mine = place_named(name);
+  const std::vector<Place> places = gather_values(control, mine);
+  return static_cast<int>(std::count(places.begin(), places.end(), mine));
 }
 
 void settle_shared_gpus(const std::vector<int>& earlier, int rank, bool allowed) {

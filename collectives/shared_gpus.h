@@ -16,6 +16,8 @@ HostId host_id();
 /// By rank: how many earlier ranks of the same machine passed the same `name`, such as the PCI bus
 /// id of the GPU that a rank uses. Collective over `control`, a communicator of hosts.
 std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name);
+/// How many ranks of this machine, this one too, passed the same `name`. Collective.
+int ranks_at(Communicator& control, const std::string& name);
 
 /// For NCCL's start: with ranks on one GPU, which throws ArgumentError on all ranks unless
 /// `allowed`, this process tells NCCL (by NCCL_HOSTID) that they are on machines of their own.

@@ -24,10 +24,13 @@ TEST_CASE("Ranks of one machine that name the same GPU are counted", "[dist]") {
   const auto size = static_cast<std::size_t>(world->size());
   const std::string own = fmt::format("0000:{:02}:00.0", world->rank());
   CHECK(earlier_ranks_at(*world, own) == std::vector<int>(size, 0));
+  CHECK(ranks_at(*world, own) == 1);
   if (!one_machine()) return;
   const std::string pair = fmt::format("0000:{:02}:00.0", world->rank() / 2);
   const std::vector<int> earlier = earlier_ranks_at(*world, pair);
   for (std::size_t r = 0; r < size; ++r) CHECK(earlier[r] == static_cast<int>(r % 2));
+  const bool alone = world->rank() + 1 == world->size() && world->rank() % 2 == 0;
+  CHECK(ranks_at(*world, pair) == (alone ? 1 : 2));
 }
 
 TEST_CASE("Ranks that share a GPU are refused, or become machines of their own for NCCL") {
