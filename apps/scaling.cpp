@@ -165,13 +165,14 @@ std::vector<std::string> changes_for(const LargestModel& found, const RunConfig&
     set("model.layers", fmt::format("[{}]", fmt::join(model.layers, ",")));
   } else {
     const bool gpt2 = model.model_type == "gpt2";
+    const bool groups_heads = !gpt2 && model.model_type != "bert";
     for (const char* name : {"n_embd", "n_layer", "n_head"}) {
       set(fmt::format("model.{}", name), "null");
     }
     set("model.hidden_size", model.hidden_size);
     set("model.num_hidden_layers", model.num_hidden_layers);
     set("model.num_attention_heads", model.num_attention_heads);
-    if (!gpt2) set("model.num_key_value_heads", model.num_key_value_heads);
+    if (groups_heads) set("model.num_key_value_heads", model.num_key_value_heads);
     set(gpt2 ? "model.n_inner" : "model.intermediate_size", model.intermediate_size);
   }
   set("zero_optimization.stage", found.stage);

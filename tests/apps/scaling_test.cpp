@@ -13,8 +13,9 @@ using namespace sherd;
 namespace {
 
 RunConfig resolved(const std::string& model, const std::vector<std::string>& changes = {}) {
-  LoadedConfig config = parse_run_config("{\"model\": " + model +
-                                             R"(, "data": {"format": "synthetic"}, "steps": 1,
+  const bool texts = model.find("bert") != std::string::npos;
+  LoadedConfig config = parse_run_config("{\"model\": " + model + R"(, "data": {"format": ")" +
+                                             (texts ? "jsonl" : "synthetic") + R"("}, "steps": 1,
               "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1})",
                                          "test", changes);
   resolve_for_world(config, 4);
@@ -26,6 +27,9 @@ const char* const kLlama = R"({"model_type": "llama", "vocab_size": 101, "hidden
   "num_key_value_heads": 2, "max_position_embeddings": 16})";
 const char* const kGpt2 = R"({"model_type": "gpt2", "vocab_size": 101, "n_embd": 48,
   "n_layer": 3, "n_head": 4, "n_positions": 16})";
+const char* const kBert = R"({"model_type": "bert", "vocab_size": 258, "hidden_size": 48,
+  "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_labels": 2,
+  "max_position_embeddings": 16})";
 const char* const kMlp = R"({"model_type": "mlp", "layers": [32, 64, 128, 64, 10]})";
 
 /// The peak of a model that was found, or of one a step larger.
@@ -78,7 +82,7 @@ TEST_CASE("what less than a layer leaves goes into wider feed-forward layers") {
 }
 
 TEST_CASE("the settings of a model that was found make that model") {
-  const std::string text = GENERATE(as<std::string>(), kLlama, kMlp, kGpt2);
+  const std::string text = GENERATE(as<std::string>(), kLlama, kMlp, kGpt2, kBert);
   CAPTURE(text);
   const RunConfig run = resolved(text);
   const LargestModel found = find_largest_model(run, 4, 3'000'000, 2);
