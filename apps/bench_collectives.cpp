@@ -175,8 +175,8 @@ std::vector<std::int64_t> bench_sizes(std::int64_t smallest, std::int64_t larges
 
 ExitCode bench_collectives_command(const BenchCollectivesCommand& command, MpiSession& session) {
   const std::unique_ptr<Communicator> world = session.world();
-  const Device device =
-      on_all_ranks(*world, [&] { return choose_device(command.device, false, session, *world); });
+  const Device device = on_all_ranks(
+      *world, [&] { return choose_device(command.device, /*share_gpus=*/false, session, *world); });
   Comparison compared = device.is_cpu() ? compare_on_cpus(command, *world, session)
                                         : compare_on_gpus(command, device, *world, session);
   const BenchTable table =

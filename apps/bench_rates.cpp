@@ -148,8 +148,8 @@ class RatesBench {
 
 ExitCode bench_rates_command(const BenchRatesCommand& command, MpiSession& session) {
   const std::unique_ptr<Communicator> world = session.world();
-  const Device device =
-      on_all_ranks(*world, [&] { return choose_device(command.device, false, session, *world); });
+  const Device device = on_all_ranks(
+      *world, [&] { return choose_device(command.device, /*share_gpus=*/false, session, *world); });
   const auto& host = session.hostnames()[static_cast<std::size_t>(world->rank())];
   const int threads = choose_threads(*world, host, 0).threads;
   const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);

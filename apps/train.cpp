@@ -24,6 +24,7 @@
 #include "apps/validation.h"
 #include "models/build.h"
 #include "runtime/config/load.h"
+#include "runtime/data/byte_tokens.h"
 #include "runtime/data/training_data.h"
 #include "runtime/engine.h"
 #include "runtime/engine_options.h"
@@ -79,6 +80,13 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
         fmt::format("data.format bytes: the text's bytes are tokens 0 to {} of the model's {}, not "
                     "those of its tokenizer; text in its tokens comes as llmc or nanogpt .bin",
                     kByteVocabulary - 1, run.model.vocab_size));
+  }
+  if (weights != nullptr && run.model.model_type == "bert" &&
+      run.model.vocab_size > kTextVocabulary) {
+    notes.push_back(fmt::format(
+        "texts are bytes, tokens 0 to {} of the model's {}, behind token {}: not what its "
+        "tokenizer made of them",
+        kByteVocabulary - 1, run.model.vocab_size, kTextStart));
   }
   if (run.checkpoint.every > 0) {
     notes.push_back(fmt::format(

@@ -12,7 +12,7 @@ namespace sherd {
 std::uint64_t data_fingerprint(const SampleSet& samples) {
   if (samples.empty()) return 0;
   HostMemory memory;
-  MicroBatchReader reader(samples, SampleOrder(samples.size(), false, 0), memory, 1);
+  MicroBatchReader reader(samples, SampleOrder(samples.size(), /*shuffle=*/false, 0), memory, 1);
   const std::int64_t count = std::min(samples.size(), kFingerprintSamples);
   const std::int64_t last = samples.size() - 1;
   std::uint64_t sum = 0;

@@ -100,6 +100,25 @@ TEST_CASE("a classifier's folder has its labels and Hugging Face's names, and is
   CHECK(line["val_accuracy"] == accuracies_of(folder).back());
 }
 
+TEST_CASE("bytes for a classifier that has a tokenizer are told", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run =
+      "train " + write_bert_run(folder) + " --set steps=1 --set model.vocab_size=";
+  const auto again = [&](const std::string& vocabulary) {
+    return run_ranks(1, run + vocabulary + " --set model.path=" + folder.path("run/model") +
+                            " --set output=" + folder.path("again"));
+  };
+  for (const std::string vocabulary : {"258", "300"}) {
+    const CommandResult fresh = run_ranks(1, run + vocabulary);
+    REQUIRE(fresh.exit_code == 0);
+    CHECK_FALSE(fresh.says("tokenizer"));
+    const CommandResult tuned = again(vocabulary);
+    INFO(tuned.output);
+    REQUIRE(tuned.exit_code == 0);
+    CHECK(tuned.says("tokens 0 to 255 of the model's 300") == (vocabulary == "300"));
+  }
+}
+
 TEST_CASE("a classifier's bits and accuracy are one rank's, however samples are dealt", "[dist]") {
   const TemporaryFolder folder;
   const std::string run = "train " + write_bert_run(folder) + " --set reduction=exact";
