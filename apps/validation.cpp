@@ -30,7 +30,7 @@ Validation::Validation(const RunConfig& run, const SampleSet& samples, const Sam
   if (run.validation_batches > 0) {
     samples_ = std::min(samples_, run.validation_batches * run.batch.train);
   }
-  // The first samples of a table may all have one label, so some of it are drawn.
+  // The first samples of a table may all have one label: where not all are read, they are drawn.
   const bool draws = classifies_ && samples_ < samples.size();
   reader_.emplace(samples, SampleOrder(samples.size(), draws, run.seed), memory_, micro_samples_);
 }

@@ -1,8 +1,10 @@
 #include "runtime/data/labelled_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/utf8.h"
 #include "runtime/data/csv_reader.h"
@@ -90,8 +92,9 @@ void read_csv(const MappedFile& file, const TextColumns& columns, const Take& ta
   std::vector<std::string> fields;
   while (reader.next(fields)) {
     if (fields.size() != header.size()) {
-      throw DataError(fmt::format("{}: {} columns; the first line has {}",
-                                  place(file.path(), reader.line()), fields.size(), header.size()));
+      throw DataError(fmt::format("{}: {}; the first line has {}",
+                                  place(file.path(), reader.line()),
+                                  counted(std::ssize(fields), "column"), header.size()));
     }
     take({fields[text], fields[label], reader.line()});
   }

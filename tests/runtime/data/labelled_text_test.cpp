@@ -106,8 +106,8 @@ TEST_CASE("a bad table is refused with its place", "[data]") {
              ContainsSubstring("no column is called \"text\"; the first line has body, label"));
   CHECK_THAT(refusal("text,class\na,x\n", kCsv),
              ContainsSubstring("no column is called \"label\""));
-  CHECK_THAT(refusal(good + "b\n", kCsv), ContainsSubstring(":3: 1 columns"));
-  CHECK_THAT(refusal(good + "b,x,c\n", kCsv), ContainsSubstring(":3: 3 columns"));
+  CHECK_THAT(refusal(good + "b\n", kCsv), ContainsSubstring(":3: 1 column;"));
+  CHECK_THAT(refusal(good + "b,x,c\n", kCsv), ContainsSubstring(":3: 3 columns;"));
   CHECK_THAT(refusal(good + ",x\n", kCsv), ContainsSubstring(":3: \"text\" is empty"));
   CHECK_THAT(refusal(good + "b,\n", kCsv), ContainsSubstring(":3: \"label\" is empty"));
   CHECK_THAT(refusal(good + "\"b,x\n", kCsv), ContainsSubstring(":3: a quoted field has no"));
