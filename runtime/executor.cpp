@@ -197,10 +197,10 @@ void Executor::run_node(int n, const StepInput& input) {
       break;
     case NodeKind::forward:
     case NodeKind::recompute:
-      forward(node, input);
+      forward(node);
       break;
     case NodeKind::backward:
-      backward(node, input);
+      backward(node);
       break;
     case NodeKind::release:
       break;
@@ -283,7 +283,7 @@ DropoutKey Executor::unit_rng(int unit) const {
   return {{seed_, kDropoutSequences + site}, &loss_scalars_->dropout_sequences};
 }
 
-void Executor::forward(const Node& node, const StepInput& input) {
+void Executor::forward(const Node& node) {
   view_parameters(node);
   view_saved(node.unit);
   const auto u = static_cast<std::size_t>(node.unit);
@@ -359,7 +359,7 @@ void Executor::clear_unwritten(const Node& node, int b, int r) {
   }
 }
 
-void Executor::backward(const Node& node, const StepInput& input) {
+void Executor::backward(const Node& node) {
   view_parameters(node);
   view_gradients(node);
   view_saved(node.unit);

@@ -109,8 +109,8 @@ class Executor {
   void delay(const Node& node);
 
   void input_micro_batch(const Node& node, const StepInput& input);
-  void forward(const Node& node, const StepInput& input);
-  void backward(const Node& node, const StepInput& input);
+  void forward(const Node& node);
+  void backward(const Node& node);
   void update(const Node& node);
   void gather(const Node& node);
   void check(const Node& node);

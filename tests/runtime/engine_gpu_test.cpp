@@ -51,7 +51,7 @@ void check_same_bits(const Trained& trained, const Trained& reference) {
 
 TEST_CASE("GPUs and CPUs agree over twenty steps of the same f32 run", "[gpu][dist]") {
   Gpus gpus;
-  for (const std::string model : {"mlp", "gpt2", "qwen2"}) {
+  for (const std::string model : {"mlp", "gpt2", "qwen2", "bert"}) {
     TrainingCase training = training_case(model);
     training.steps = 20;
     const Trained on_cpu = train_alone(training);
@@ -138,7 +138,7 @@ TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][
 
 TEST_CASE("A replayed step has the bits of an enqueued one", "[gpu][dist]") {
   Gpus gpus;
-  for (const std::string model : {"llama", "gpt2", "mlp"}) {
+  for (const std::string model : {"llama", "gpt2", "mlp", "bert"}) {
     TrainingCase training = training_case(model);
     training.steps = 5;
     training.model.embedding_dropout = training.model.residual_dropout =
@@ -170,7 +170,7 @@ TEST_CASE("Pauses of any stream change no bit on GPUs", "[gpu][dist]") {
 
 TEST_CASE("Half precision trains on GPUs, within its rounding of single", "[gpu][dist]") {
   Gpus gpus;
-  for (const std::string model : {"llama", "gpt2"}) {
+  for (const std::string model : {"llama", "gpt2", "bert"}) {
     TrainingCase training = training_case(model);
     training.options.loss_scale.initial_scale_power = 8;
     training.options.plan.stage = 3;
