@@ -33,7 +33,8 @@ std::string device_memory_text(const CudaDeviceInfo& device, std::int64_t planne
 UsableMemory usable_memory(const CudaDeviceInfo& device, int ranks) {
   UsableMemory usable;
   usable.free_bytes = device.free_bytes;
-  usable.reserve_bytes = kLibraryBytes + (ranks > 1 ? kCommunicatorBytes : 0);
+  usable.reserve_bytes =
+      std::min(usable.free_bytes, kLibraryBytes + (ranks > 1 ? kCommunicatorBytes : 0));
   usable.source = fmt::format(
       "{} of {} free on {} beside the driver's context, less {} for kernels, cuBLASLt, cuDNN{}",
       bytes_text(device.free_bytes), bytes_text(device.total_bytes), device.name,
@@ -60,9 +61,14 @@ UsableMemory usable_memory_here(DeviceKind kind, int ranks) {
   const int gpus = cuda_device_count();
   require(gpus > 0, "there is no GPU here whose memory could be read: {}; give a size",
           cuda_absence());
-  UsableMemory least = usable_memory(cuda_device_info(0), ranks);
+  const auto usable_of = [&](int index) {
+    CudaDeviceInfo info = cuda_device_info(index);
+    info.free_bytes /= (ranks + gpus - 1) / gpus;
+    return usable_memory(info, ranks);
+  };
+  UsableMemory least = usable_of(0);
   for (int index = 1; index < std::min(gpus, ranks); ++index) {
-    const UsableMemory other = usable_memory(cuda_device_info(index), ranks);
+    const UsableMemory other = usable_of(index);
     if (other.bytes() < least.bytes()) least = other;
   }
   return least;

@@ -28,7 +28,8 @@ UsableMemory usable_memory(const CudaDeviceInfo& device, int ranks);
 UsableMemory usable_host_memory(std::int64_t available_bytes, int local_ranks);
 
 /// Of the device that one of `ranks` ranks here would train on, now; of GPUs, the one that has
-/// least. Throws ArgumentError when there is no such device.
+/// least, and where there are fewer GPUs than ranks a rank's part of it. Throws ArgumentError when
+/// there is no such device.
 UsableMemory usable_memory_here(DeviceKind kind, int ranks);
 
 }  // namespace sherd

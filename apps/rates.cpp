@@ -152,7 +152,7 @@ std::vector<Rates> rates_for(const DeviceRates& rates, DType compute, int world)
 }
 
 DeviceRates rates_of_ranks(std::vector<DeviceRates> measured) {
-  constexpr double kNoise = 1.15;
+  constexpr double kNoise = 1.15;  // like cards differ by less from one measurement to the next
   DeviceRates slowest = measured.front();
   bool differ = false;
   for (const DeviceRates& rank : measured) {

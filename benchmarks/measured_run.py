@@ -62,7 +62,7 @@ def train(options, run_file, ranks, changes):
     """Trains; returns each rank's memory, the lines of metrics.jsonl, and seconds in all."""
     environment = {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // ranks)),
-        "NCCL_NVLS_ENABLE": "0",
+        "NCCL_NVLS_ENABLE": "0",  # multicast over NVLink hangs where its fabric isn't set up
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **os.environ}
     with tempfile.TemporaryDirectory() as folder:
         changes = [*changes, f'device="{options.device}"', f'output="{folder}/run"',

@@ -9,9 +9,10 @@
 
 namespace sherd {
 
-/// What each rank passed, by rank. Collective over a communicator of hosts, and waits for it.
+/// What each rank passed, by rank. Collective over a communicator of hosts, and waits for it on
+/// `stream`, which is the host's.
 template <class T>
-std::vector<T> gather_values(Communicator& control, const T& mine) {
+std::vector<T> gather_values(Communicator& control, const T& mine, Stream& stream) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
   std::vector<T> values(static_cast<std::size_t>(control.size()));
@@ -20,10 +21,14 @@ std::vector<T> gather_values(Communicator& control, const T& mine) {
   std::vector<Shard> ranges;
   for (std::int64_t r = 0; r < control.size(); ++r) ranges.push_back({r * kBytes, kBytes});
   const Tensor all(values.data(), DType::u8, {kBytes * control.size()});
-  CpuStream stream("exchange");
   control.all_gather(all.flat(ranges[own]), all, ranges, stream);
   stream.synchronize();
   return values;
+}
+template <class T>
+std::vector<T> gather_values(Communicator& control, const T& mine) {
+  CpuStream stream("exchange");
+  return gather_values(control, mine, stream);
 }
 
 }  // namespace sherd

@@ -19,6 +19,8 @@ constexpr std::int64_t kWords = kWordsBytes / static_cast<std::int64_t>(sizeof(s
 constexpr std::chrono::milliseconds kPeriod{20};
 /// How long the host may go on after a failure without asking for it.
 constexpr std::chrono::seconds kNoticeTime{10};
+/// How long what NCCL still holds for peers may take at the end.
+constexpr std::chrono::seconds kFlushTime{10};
 
 /// The driver's function, found at run time: programs start where there is no driver too.
 decltype(&cuStreamWriteValue32) find_write_value() {
@@ -82,7 +84,7 @@ std::uint32_t* NcclWatch::unused_word() {
 bool NcclWatch::finalize(Member& member) noexcept {
   const std::lock_guard busy(member.busy);
   if (failed_.load(std::memory_order_acquire) || member.comm == nullptr) return false;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(options_.timeout_seconds);
+  const auto deadline = Clock::now() + kFlushTime;
   ncclResult_t state = ncclCommFinalize(member.comm);
   while (state == ncclInProgress) {
     if (failed_.load(std::memory_order_acquire) || Clock::now() > deadline) return false;

@@ -68,7 +68,7 @@ class NcclWatch final : public StreamWatch {
   /// Takes over a communicator, which may still be starting.
   Member& add(ncclComm_t comm, const std::string& name);
   /// Ends the communicator. Orderly ends have synchronised their streams before; what NCCL still
-  /// holds for peers is sent first, as long as the timeout allows. After a failure the thread
+  /// holds for peers is sent first, for ten seconds at most. After a failure the thread
   /// aborts, all at once, which does not wait for peers.
   void remove(Member& member) noexcept;
   /// Notes what was enqueued on `stream` in this turn. Operations of a captured graph are not

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/cpu_stream.h"
 #include "core/error.h"
 #include "core/trace_range.h"
 #include "kernels/adamw.h"
@@ -42,6 +43,7 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   lanes_[0] = make_stream(device(), "compute", options.threads);
   lanes_[1] = make_stream(device(), "gather");
   lanes_[2] = make_stream(device(), "reduce");
+  if (records_) hosts_ = std::make_unique<CpuStream>("hosts");
   for (const auto& lane : lanes_) {
     lane->on_failure([this](const std::exception_ptr& why) { abandon(why); });
   }

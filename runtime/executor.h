@@ -181,6 +181,7 @@ class Executor {
   std::vector<Tensor> saved_;
   std::vector<Tensor> states_;
   std::map<const Plan*, PlanState> plan_states_;
+  std::unique_ptr<Stream> hosts_;  ///< where hosts tell each other shapes; null where none records
   std::unique_ptr<Stream> lanes_[kLanes];  ///< they stop before what they use goes away
 };
 

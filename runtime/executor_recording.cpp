@@ -25,9 +25,9 @@ Executor::StepShapes Executor::shapes_of_ranks(const StepInput& input) {
     shapes.push_back(micro.token_types.defined() ? 1 : 0);
   }
   const auto bytes = static_cast<std::int64_t>(shapes.size() * sizeof(std::int64_t));
-  const std::vector<std::uint64_t> digests =
-      gather_values(world_->hosts(), digest(shapes.data(), bytes));
-  return {digests.begin(), digests.end()};
+  const std::uint64_t own = digest(shapes.data(), bytes);
+  if (world_->size() == 1) return {own};
+  return gather_values(world_->hosts(), own, *hosts_);
 }
 
 void Executor::enqueue_or_replay(const StepInput& input) {

@@ -170,9 +170,22 @@ class Simulation {
       case NodeKind::replicate:
         return all_reduce(largest_shard(buffer(node)) * (options.exact ? kExactBytes : kFloatBytes),
                           options.world / options.group_size);
-      default:
-        return options.world > 1 ? links_.latency : 0.0;  // norm
+      case NodeKind::norm:
+        break;
+      case NodeKind::begin:
+      case NodeKind::input:
+      case NodeKind::forward:
+      case NodeKind::recompute:
+      case NodeKind::backward:
+      case NodeKind::release:
+      case NodeKind::check:
+      case NodeKind::accumulate:
+      case NodeKind::finish:
+      case NodeKind::control:
+      case NodeKind::update:
+        return 0.0;
     }
+    return options.world > 1 ? links_.latency : 0.0;
   }
 
   /// Seconds of what a rank does by itself.
@@ -192,9 +205,17 @@ class Simulation {
         return moved(largest_shard(buffer(node)) * (options.exact ? kExactBytes : kFloatBytes));
       case NodeKind::update:
         return moved(update_bytes(node));
-      default:
-        return 0.0;
+      case NodeKind::begin:
+      case NodeKind::input:
+      case NodeKind::gather:
+      case NodeKind::release:
+      case NodeKind::reduce:
+      case NodeKind::replicate:
+      case NodeKind::norm:
+      case NodeKind::control:
+        break;
     }
+    return 0.0;
   }
 
   static constexpr double kFloatBytes = 4.0;

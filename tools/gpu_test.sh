@@ -41,7 +41,7 @@ if [ "$gpus" -eq 0 ]; then
 fi
 ranks=$((gpus > 2 ? 2 : gpus))
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=4
-export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}  # multicast over NVLink hangs where its fabric isn't set up
 rm -rf $kLogs
 mkdir -p $kLogs
 table=""

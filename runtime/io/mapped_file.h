@@ -12,7 +12,8 @@ namespace sherd {
 
 /// A whole file read through a memory map: pages are loaded when they are touched and shared by the
 /// ranks of a node. When somebody has shortened the file meanwhile, touching what is gone ends the
-/// process with SIGBUS: readers call require_whole() first. Move-only; moving keeps the addresses.
+/// process with SIGBUS: who comes back to it during a run calls require_whole() first. Move-only;
+/// moving keeps the addresses.
 class MappedFile {
  public:
   /// Throws DataError when there is no such file, or it is not a regular one or may not be read.
