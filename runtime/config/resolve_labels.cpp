@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
+#include <optional>
 
 #include "core/error.h"
 #include "runtime/config/resolve.h"
@@ -20,11 +21,15 @@ using Labels = std::vector<std::string>;
 /// {"0": "first", "1": "second"}
 Labels labels_given(Settings& settings) {
   const JsonValue& names = settings.find(kNames)->value;
+  std::map<std::string_view, std::string_view> by_number;
+  for (const JsonMember& member : names.members) {
+    if (member.value.kind == JsonValue::Kind::string) by_number[member.key] = member.value.text;
+  }
   Labels labels;
   for (std::size_t id = 0; id < names.members.size(); ++id) {
-    const JsonValue* name = names.find(std::to_string(id));
-    if (name == nullptr || name->kind != JsonValue::Kind::string || name->text.empty()) break;
-    labels.push_back(name->text);
+    const std::string_view name = by_number[std::to_string(id)];
+    if (name.empty()) break;
+    labels.emplace_back(name);
   }
   const bool whole = !labels.empty() && labels.size() == names.members.size();
   if (!whole) {
@@ -32,31 +37,36 @@ Labels labels_given(Settings& settings) {
                   "expected names by numbers from 0 on, such as {\"0\": \"no\", \"1\": "
                   "\"yes\"}");
   }
+  std::map<std::string_view, std::size_t> first;
   for (std::size_t id = 0; id < labels.size(); ++id) {
-    const auto first = std::find(labels.begin(), labels.end(), labels[id]) - labels.begin();
-    if (static_cast<std::size_t>(first) == id) continue;
-    settings.fail(kNames, fmt::format("{} and {} are both called \"{}\"", first, id, labels[id]));
+    const auto [same, is_new] = first.try_emplace(labels[id], id);
+    if (is_new) continue;
+    settings.fail(kNames,
+                  fmt::format("{} and {} are both called \"{}\"", same->second, id, labels[id]));
   }
   return labels;
 }
 
-/// The labels of the training data; none when it is not there, since plans are made without.
-Labels labels_of_data(Settings& settings) {
+/// The labels of the training data; none, and why, when it is not there, since plans are made
+/// without.
+Labels labels_of_data(Settings& settings, std::string& why_none) {
   if (!settings.given("data.train")) return {};
   std::vector<std::string> files;
   try {
     files = matching_files(settings.text("data.train"));
-  } catch (const DataError&) {
+  } catch (const DataError& error) {
+    why_none = fmt::format(": {}", error.what());
     return {};
   }
   return collect_label_names(files, text_columns(resolve_text_source(settings)));
 }
 
-Labels numbered(Settings& settings) {
+Labels numbered(Settings& settings, const std::string& why_none) {
   if (!settings.given(kNumber)) {
     settings.fail(kNumber,
                   "is missing; bert needs it, or id2label, or data.train to take the "
-                  "labels from");
+                  "labels from" +
+                      why_none);
   }
   Labels labels;
   for (std::int64_t id = 0; id < settings.integer(kNumber); ++id) {
@@ -84,13 +94,16 @@ void check_number(Settings& settings, const Labels& labels) {
   if (count < 2) settings.fail(kNumber, "a classifier needs at least 2");
 }
 
+/// A folder's numbers give way to names that are given beside it.
 void check_ids(Settings& settings, const Labels& labels) {
   const Setting* ids = settings.find(kIds);
-  if (ids == nullptr) return;
-  bool same = ids->value.members.size() == labels.size();
+  if (ids == nullptr || (ids->from_folder && !settings.find(kNames)->from_folder)) return;
+  std::map<std::string_view, std::optional<std::int64_t>> by_name;
+  for (const JsonMember& member : ids->value.members) by_name[member.key] = member.value.integer;
+  bool same = by_name.size() == labels.size();
   for (std::size_t id = 0; id < labels.size() && same; ++id) {
-    const JsonValue* found = ids->value.find(labels[id]);
-    same = found != nullptr && found->integer == static_cast<std::int64_t>(id);
+    const auto found = by_name.find(labels[id]);
+    same = found != by_name.end() && found->second == static_cast<std::int64_t>(id);
   }
   if (!same) settings.fail(kIds, "does not say what id2label says; leave one of them out");
 }
@@ -102,9 +115,10 @@ std::vector<std::string> resolve_labels(Settings& settings) {
   if (settings.given(kNames)) {
     labels = labels_given(settings);
   } else {
-    labels = labels_of_data(settings);
+    std::string why_none;
+    labels = labels_of_data(settings, why_none);
     const char* why = labels.empty() ? "num_labels" : "the labels in data.train";
-    if (labels.empty()) labels = numbered(settings);
+    if (labels.empty()) labels = numbered(settings, why_none);
     record(settings, labels, why);
   }
   check_number(settings, labels);

@@ -24,7 +24,9 @@ constexpr SchemaKey kKeys[] = {
      .min = 0},
     {.path = "reduction",
      .type = string,
-     .meaning = "how gradients are summed: exact gives the same bits at every world size and stage",
+     .meaning =
+         "how gradients are summed: exact gives the same bits at every world size and stage, for "
+         "micro-batches of the same samples: give train_micro_batch_size_per_gpu",
      .standard = "\"fast\"",
      .choices = "fast|exact"},
     {.path = "skip_limit",

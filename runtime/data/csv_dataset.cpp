@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "runtime/data/checked_values.h"
 #include "runtime/data/csv_reader.h"
-#include "runtime/io/mapped_file.h"
+#include "runtime/io/file.h"
 
 namespace sherd {
 namespace {
@@ -45,8 +45,8 @@ CsvDataset::CsvDataset(const std::vector<std::string>& paths, const std::string&
 }
 
 void CsvDataset::load(const std::string& path, const std::string& label_column) {
-  const MappedFile file(path);
-  CsvReader reader(file.text(), path);
+  const std::string text = read_file(path);
+  CsvReader reader(text, path);
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw DataError(fmt::format("{} is empty", path));
   Columns columns{path, fields.size(), fields.size() - 1, false, {}};

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "runtime/data/csv_reader.h"
-#include "runtime/io/mapped_file.h"
+#include "runtime/io/file.h"
 #include "runtime/io/strict_json.h"
 
 namespace sherd {
@@ -71,29 +71,30 @@ LabelledText parse_line(std::string_view text, const TextColumns& columns,
           label_of(field(object, columns.label, where), columns.label, where)};
 }
 
-void read_jsonl(const MappedFile& file, const TextColumns& columns, const Take& take) {
-  std::string_view rest = without_byte_order_mark(file.text());
+void read_jsonl(const std::string& path, const TextColumns& columns, const Take& take) {
+  const std::string all = read_file(path);
+  std::string_view rest = without_byte_order_mark(all);
   for (std::int64_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    LabelledText sample = parse_line(text, columns, place(file.path(), line));
+    LabelledText sample = parse_line(text, columns, place(path, line));
     sample.line = line;
     take(sample);
   }
 }
 
-void read_csv(const MappedFile& file, const TextColumns& columns, const Take& take) {
-  CsvReader reader(file.text(), file.path());
+void read_csv(const std::string& path, const TextColumns& columns, const Take& take) {
+  const std::string all = read_file(path);
+  CsvReader reader(all, path);
   std::vector<std::string> header;
   if (!reader.next(header)) return;
-  const std::size_t text = column_named(columns.text, header, file.path());
-  const std::size_t label = column_named(columns.label, header, file.path());
+  const std::size_t text = column_named(columns.text, header, path);
+  const std::size_t label = column_named(columns.label, header, path);
   std::vector<std::string> fields;
   while (reader.next(fields)) {
     if (fields.size() != header.size()) {
-      throw DataError(fmt::format("{}: {}; the first line has {}",
-                                  place(file.path(), reader.line()),
+      throw DataError(fmt::format("{}: {}; the first line has {}", place(path, reader.line()),
                                   counted(std::ssize(fields), "column"), header.size()));
     }
     take({fields[text], fields[label], reader.line()});
@@ -108,10 +109,9 @@ TextColumns text_columns(const DataConfig& config) {
 }
 
 void read_labelled_texts(const std::string& path, const TextColumns& columns, const Take& take) {
-  const MappedFile file(path);
   const auto read = columns.format == DataConfig::Format::csv ? read_csv : read_jsonl;
   bool any = false;
-  read(file, columns, [&](const LabelledText& sample) {
+  read(path, columns, [&](const LabelledText& sample) {
     check(sample, path, columns);
     any = true;
     take(sample);

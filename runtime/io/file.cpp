@@ -57,6 +57,23 @@ ReadableFile open_for_reading(const std::string& path) {
   return file;
 }
 
+std::string read_file(const std::string& path) {
+  const ReadableFile file = open_for_reading(path);
+  std::string text(static_cast<std::size_t>(file.size_bytes), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::pread(file.descriptor.get(), text.data() + done, text.size() - done,
+                                  static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_unreadable(path);
+    if (count == 0) {
+      throw DataError(fmt::format("cannot read {}: it had {} bytes, and has become shorter", path,
+                                  text.size()));
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  return text;
+}
+
 FileDescriptor open_for_writing(const std::string& path, int flags) {
   const int descriptor = open_retrying(path, flags);
   check_file(descriptor, "open", path);

@@ -18,6 +18,10 @@ struct ReadableFile {
 };
 ReadableFile open_for_reading(const std::string& path);
 
+/// All that is in a regular file; throws DataError with the reason when it cannot be read, or
+/// becomes shorter meanwhile.
+std::string read_file(const std::string& path);
+
 /// Opens for writing with the given open(2) flags; throws ApiError that names the path.
 FileDescriptor open_for_writing(const std::string& path, int flags);
 

@@ -123,7 +123,8 @@ TEST_CASE("labels that contradict each other are refused") {
   CHECK_THAT(error_of("\"num_labels\": 3", data),
              ContainsSubstring("model.num_labels: 3 are not the 2 labels there are: x, y"));
   CHECK_THAT(error_of(""), ContainsSubstring("model.num_labels: is missing"));
-  CHECK_THAT(error_of("", train(folder.path("gone.csv"))), ContainsSubstring("is missing"));
+  CHECK_THAT(error_of("", train(folder.path("gone.csv"))),
+             ContainsSubstring("is missing") && ContainsSubstring("gone.csv"));
   CHECK_THAT(error_of("\"num_labels\": 1"), ContainsSubstring("at least 2"));
   CHECK_THAT(error_of(R"("id2label": {"0": "a"})"), ContainsSubstring("at least 2"));
   CHECK_THAT(error_of(R"("id2label": {"0": "a", "2": "b"})"),
@@ -136,6 +137,19 @@ TEST_CASE("labels that contradict each other are refused") {
   CHECK_NOTHROW(loaded(names + R"({"b": 1, "a": 0})", ""));
   CHECK_THAT(error_of(names + R"({"a": 1, "b": 0})"), ContainsSubstring("model.label2id"));
   CHECK_THAT(error_of(names + R"({"a": 0})"), ContainsSubstring("model.label2id"));
+}
+
+TEST_CASE("labels that are named go before the numbers of a folder's labels") {
+  const TemporaryFolder folder;
+  folder.write("config.json", fmt::format(R"({{{}, "max_position_embeddings": 16,
+      "id2label": {{"0": "a", "1": "b"}}, "label2id": {{"a": 0, "b": 1}}}})",
+                                          kBert));
+  const auto labels = [&](const std::vector<std::string>& changes) {
+    const std::string run = fmt::format(R"({{"model": {{"path": "{}"}}}})", folder.path(""));
+    return parse_run_config(run, "run.json", changes).run.model.labels;
+  };
+  CHECK(labels({}) == Labels{"a", "b"});
+  CHECK(labels({R"(model.id2label={"0": "x", "1": "y"})"}) == Labels{"x", "y"});
 }
 
 TEST_CASE("a bert reads texts with labels, and nobody else does") {
