@@ -47,7 +47,7 @@ TEST_CASE("the largest model fits, and one layer more does not") {
   const RunConfig run = resolved(kLlama);
   const std::int64_t memory[] = {2'000'000};
   const std::vector<LargestModel> models = find_largest_models(run, 4, memory);
-  REQUIRE(models.size() == 3 * 4);
+  REQUIRE(models.size() == std::size_t{3} * 4);
   for (const LargestModel& model : models) {
     CAPTURE(model.ranks, model.stage);
     REQUIRE(model.parameters > 0);

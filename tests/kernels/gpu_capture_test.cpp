@@ -20,15 +20,15 @@ namespace {
 /// A linear layer, then attention over what it made, both there and back.
 struct Chain {
   explicit Chain(DType dtype)
-      : x(random.tensor(dtype, {2 * 100, 96})),
-        w(random.tensor(dtype, {4 * 64, 96})),
-        bias(random.tensor(dtype, {4 * 64})),
+      : x(random.tensor(dtype, {200, 96})),
+        w(random.tensor(dtype, {256, 96})),
+        bias(random.tensor(dtype, {256})),
         dout(random.tensor(dtype, {2, 100, 2, 64})),
         qkv(dtype, {2, 100, 4, 64}),
         out(dtype, {2, 100, 2, 64}),
         lse(DType::f32, {2, 2, 100}),
         dqkv(dtype, {2, 100, 4, 64}),
-        dw(DType::f32, {4 * 64, 96}),
+        dw(DType::f32, {256, 96}),
         mask({2, 100}, std::vector<std::int32_t>(200, 1)) {}
 
   void enqueue(Stream& stream, Gpu::Twins& on) {
