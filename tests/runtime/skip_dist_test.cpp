@@ -1,14 +1,15 @@
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 
 #include "core/backend.h"
 #include "core/error.h"
+#include "kernels/elementwise.h"
 #include "models/build.h"
 #include "runtime/engine.h"
 #include "tests/dist.h"
@@ -25,11 +26,45 @@ using sherd::test::mpi_session;
 
 namespace {
 
-/// Another unit, whose first gradient gets a bad element when `armed`.
+/// What is added to a gradient: nothing, or a bad value. It lies in the device's memory, where a
+/// replayed step finds it too; a branch of the host would be recorded once and for all.
+class Fault {
+ public:
+  explicit Fault(Communicator& world)
+      : buffer_(world.memory(), kTypes.size() * kAlignmentBytes),
+        host_memory_(make_host_memory(world.device())),
+        value_(*host_memory_, sizeof(float)),
+        stream_(make_stream(world.device(), "fault")) {
+    set(0.0f);
+  }
+
+  void set(float value) {
+    for (const DType dtype : kTypes) {
+      with_float(dtype, [&]<class T>() {
+        *static_cast<T*>(value_.data()) = T(value);
+        copy_bytes(value_.data(), as(dtype).data(), sizeof(T), *stream_);
+        stream_->synchronize();
+      });
+    }
+  }
+  Tensor as(DType dtype) const {
+    const auto place = std::find(kTypes.begin(), kTypes.end(), dtype) - kTypes.begin();
+    return buffer_.tensor(dtype, {1}, place * kAlignmentBytes);
+  }
+
+ private:
+  static constexpr std::array kTypes{DType::f32, DType::bf16, DType::f16};
+  Buffer buffer_;
+  std::unique_ptr<Memory> host_memory_;
+  Buffer value_;
+  std::unique_ptr<Stream> stream_;
+};
+
+/// Another unit, to whose first gradient a fault is added in one place.
 class FaultyUnit final : public Unit {
  public:
-  FaultyUnit(std::unique_ptr<Unit> inner, const bool& armed, float value)
-      : inner_(std::move(inner)), armed_(armed), value_(value) {}
+  FaultyUnit(std::unique_ptr<Unit> inner, const Fault& fault)
+      : inner_(std::move(inner)), fault_(fault) {}
 
   std::string_view name() const override { return inner_->name(); }
   std::vector<ParameterSpec> parameters() const override { return inner_->parameters(); }
@@ -39,13 +74,8 @@ class FaultyUnit final : public Unit {
   void forward(const ForwardContext& context) const override { inner_->forward(context); }
   void backward(const BackwardContext& context) const override {
     inner_->backward(context);
-    if (!armed_) return;
     const Tensor element = context.gradients[0].flat({3, 1});
-    with_float(element.dtype(), [&]<class T>() {
-      const T bad(value_);
-      std::memcpy(bad_.data(), &bad, sizeof bad);
-    });
-    copy_bytes(bad_.data(), element.data(), element.size_bytes(), context.stream);
+    add(element, fault_.as(element.dtype()), element, context.stream);
   }
   double forward_flops(const BatchShape& shape) const override {
     return inner_->forward_flops(shape);
@@ -53,16 +83,14 @@ class FaultyUnit final : public Unit {
 
  private:
   std::unique_ptr<Unit> inner_;
-  const bool& armed_;
-  float value_;
-  mutable std::array<std::byte, sizeof(float)> bad_{};
+  const Fault& fault_;
 };
 
 constexpr std::int64_t kSamples = 6;
 constexpr std::int64_t kSequence = 7;
 
 struct Run {
-  Run(const PlanOptions& plan, float bad_value, Communicator& world) {
+  Run(const PlanOptions& plan, Communicator& world) : fault(world) {
     EngineOptions options = training_case("llama").options;
     options.plan = plan;
     options.plan.optimizer.epsilon = 1e-3;
@@ -74,7 +102,7 @@ struct Run {
     options.skip_limit = 3;
     Model model = build_model(tiny_model("llama"));
     bad_name = model.units[1]->parameters()[0].name;
-    model.units[1] = std::make_unique<FaultyUnit>(std::move(model.units[1]), armed, bad_value);
+    model.units[1] = std::make_unique<FaultyUnit>(std::move(model.units[1]), fault);
     engine = std::make_unique<Engine>(std::move(model), options, world);
   }
 
@@ -95,7 +123,7 @@ struct Run {
     return all;
   }
 
-  bool armed = false;
+  Fault fault;
   std::string bad_name;
   std::unique_ptr<Engine> engine;
 };
@@ -104,14 +132,14 @@ struct Run {
 void check_skip(const PlanOptions& plan, float bad, Communicator& world) {
   const int culprit = world.size() - 1;
 
-  Run healthy(plan, bad, world);
+  Run healthy(plan, world);
   healthy.step(1, world);
   const StepResult expected = healthy.step(2, world);
 
-  Run faulty(plan, bad, world);
+  Run faulty(plan, world);
   faulty.step(1, world);
   const auto before = faulty.parameters();
-  faulty.armed = world.rank() == culprit;
+  if (world.rank() == culprit) faulty.fault.set(bad);
   const StepResult skipped = faulty.step(2, world);
   CHECK_FALSE(skipped.applied);
   CHECK(skipped.bad_rank == culprit);
@@ -122,7 +150,7 @@ void check_skip(const PlanOptions& plan, float bad, Communicator& world) {
   CHECK(faulty.engine->applied_steps() == 1);
 
   // Optimizer state, schedule and counters are as they were: the next step is the healthy run's.
-  faulty.armed = false;
+  faulty.fault.set(0.0f);
   const StepResult next = faulty.step(2, world);
   CHECK(next.applied);
   CHECK(next.lr == expected.lr);
@@ -162,8 +190,8 @@ TEST_CASE("Too many skips in a row end the run", "[dist]") {
   const auto world = make_world();
   PlanOptions plan;
   plan.stage = 3;
-  Run run(plan, std::numeric_limits<float>::quiet_NaN(), *world);
-  run.armed = true;
+  Run run(plan, *world);
+  run.fault.set(kNan);
   run.step(1, *world);
   run.step(2, *world);
   CHECK_THROWS_WITH(run.step(3, *world),
