@@ -1,7 +1,5 @@
 #include "apps/device_choice.h"
 
-#include <algorithm>
-
 #include "apps/agreement.h"
 #include "apps/job.h"
 #include "collectives/shared_gpus.h"
@@ -13,8 +11,7 @@ namespace {
 
 /// In blocks, where a rank sees fewer GPUs than its machine has ranks.
 Device own_gpu(int gpus, const MpiSession& session) {
-  const int ranks_per_gpu = (session.local_size() + gpus - 1) / gpus;
-  return {DeviceKind::cuda, session.local_rank() / ranks_per_gpu};
+  return {DeviceKind::cuda, session.local_rank() / ranks_per_gpu(session.local_size(), gpus)};
 }
 
 }  // namespace
@@ -33,14 +30,13 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
   }
   const Device device = own_gpu(gpus, session);
   const CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
-  const auto earlier = earlier_ranks_at(world, info.pci_bus_id);
-  const auto sharer = std::find_if(earlier.begin(), earlier.end(), [](int n) { return n > 0; });
-  if (share_gpus || sharer == earlier.end()) return device;
+  const std::optional<int> sharer = first_sharer(earlier_ranks_at(world, info.pci_bus_id));
+  if (share_gpus || !sharer) return device;
   if (automatic) return {};
   throw ArgumentError(
       fmt::format("rank {} has no GPU of its own: start no more ranks on a machine than it has "
                   "GPUs, or let them share with \"share_gpus\": true",
-                  sharer - earlier.begin()));
+                  *sharer));
 }
 
 Device first_device(DeviceChoice wanted) {

@@ -7,6 +7,7 @@
 
 #include "apps/proc_memory.h"
 #include "apps/quantity.h"
+#include "collectives/shared_gpus.h"
 #include "core/error.h"
 
 namespace sherd {
@@ -63,7 +64,7 @@ UsableMemory usable_memory_here(DeviceKind kind, int ranks) {
           cuda_absence());
   const auto usable_of = [&](int index) {
     CudaDeviceInfo info = cuda_device_info(index);
-    info.free_bytes /= (ranks + gpus - 1) / gpus;
+    info.free_bytes /= ranks_per_gpu(ranks, gpus);
     return usable_memory(info, ranks);
   };
   UsableMemory least = usable_of(0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/config/batch.h"
+#include "runtime/step_batches.h"
 
 namespace sherd {
 namespace {
@@ -47,9 +48,7 @@ ValidationResult Validation::measure(Engine& engine) {
   for (std::int64_t begin = 0; begin < samples_; begin += round) {
     const std::int64_t first = std::min(begin + rank_ * micro_samples_, samples_);
     const std::int64_t count = std::min(micro_samples_, samples_ - first);
-    const HostBatch batch = reader_->read(0, first, count);
-    const MicroBatch micro{
-        .inputs = batch.inputs, .labels = batch.labels, .mask = batch.mask, .first_sample = first};
+    const MicroBatch micro = as_micro_batch(reader_->read(0, first, count), first);
     const Evaluation part = engine.evaluate({&micro, count > 0 ? std::size_t{1} : 0});
     sum += part.loss * static_cast<double>(part.labels);
     labels += part.labels;

@@ -7,6 +7,7 @@
 #include "collectives/arguments.h"
 #include "collectives/nccl_check.h"
 #include "collectives/rank_sum.h"
+#include "core/counted.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/cuda/device_guard.h"
 #include "core/cuda_backend.h"
@@ -120,8 +121,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 std::string NcclCommunicator::description() const {
-  return fmt::format("{}, '{}', {} GPU{}", nccl_version(), member_.name, size_,
-                     size_ == 1 ? "" : "s");
+  return fmt::format("{}, '{}', {}", nccl_version(), member_.name, counted(size_, "GPU"));
 }
 
 template <class F>

@@ -7,6 +7,7 @@
 #include "collectives/arguments.h"
 #include "collectives/mpi_check.h"
 #include "collectives/pieces.h"
+#include "core/counted.h"
 
 namespace sherd {
 namespace {
@@ -41,8 +42,8 @@ PlainCommunicator::~PlainCommunicator() { abandon_if_unwinding(); }
 std::string PlainCommunicator::description() const {
   std::set<int> nodes;
   for (const NodePlace& place : root().context.places(comm())) nodes.insert(place.node);
-  return fmt::format("mpi (plain), '{}', {} ranks on {} node{}", name(), size(), nodes.size(),
-                     nodes.size() == 1 ? "" : "s");
+  return fmt::format("mpi (plain), '{}', {} on {}", name(), counted(size(), "rank"),
+                     counted(static_cast<std::int64_t>(nodes.size()), "node"));
 }
 
 void PlainCommunicator::all_gather(const Tensor& own, const Tensor& out,

@@ -46,6 +46,12 @@ std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name
   return earlier;
 }
 
+std::optional<int> first_sharer(const std::vector<int>& earlier) {
+  const auto sharer = std::find_if(earlier.begin(), earlier.end(), [](int n) { return n > 0; });
+  if (sharer == earlier.end()) return std::nullopt;
+  return static_cast<int>(sharer - earlier.begin());
+}
+
 int ranks_at(Communicator& control, const std::string& name) {
   const Place mine = place_named(name);
   const std::vector<Place> places = gather_values(control, mine);
@@ -53,12 +59,12 @@ int ranks_at(Communicator& control, const std::string& name) {
 }
 
 void settle_shared_gpus(const std::vector<int>& earlier, int rank, bool allowed) {
-  const auto sharer = std::find_if(earlier.begin(), earlier.end(), [](int n) { return n > 0; });
-  if (sharer == earlier.end()) return;
+  const std::optional<int> sharer = first_sharer(earlier);
+  if (!sharer) return;
   require(allowed,
           "rank {} is on the GPU of a rank before it, which NCCL does not serve: give each rank a "
           "GPU of its own, or say that they share",
-          sharer - earlier.begin());
+          *sharer);
   const auto number = earlier[static_cast<std::size_t>(rank)];
   const std::string id = fmt::format("{}-{}", host_id().data(), number);
   check_posix(setenv("NCCL_HOSTID", id.c_str(), 1), "setenv(NCCL_HOSTID)");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,13 @@ HostId host_id();
 /// By rank: how many earlier ranks of the same machine passed the same `name`, such as the PCI bus
 /// id of the GPU that a rank uses. Collective over `control`, a communicator of hosts.
 std::vector<int> earlier_ranks_at(Communicator& control, const std::string& name);
+/// The first rank of them that shares, if any does.
+std::optional<int> first_sharer(const std::vector<int>& earlier);
 /// How many ranks of this machine, this one too, passed the same `name`. Collective.
 int ranks_at(Communicator& control, const std::string& name);
+
+/// The most ranks on one GPU where a machine's ranks are put on its GPUs in blocks.
+constexpr int ranks_per_gpu(int local_ranks, int gpus) { return (local_ranks + gpus - 1) / gpus; }
 
 /// For NCCL's start: with ranks on one GPU, which throws ArgumentError on all ranks unless
 /// `allowed`, this process tells NCCL (by NCCL_HOSTID) that they are on machines of their own.

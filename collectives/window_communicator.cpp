@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/arguments.h"
+#include "core/counted.h"
 
 namespace sherd {
 
@@ -17,8 +18,7 @@ WindowCommunicator::WindowCommunicator(const MpiRoot& root, MPI_Comm host_comm, 
 WindowCommunicator::~WindowCommunicator() { abandon_if_unwinding(); }
 
 std::string WindowCommunicator::description() const {
-  return fmt::format("mpi (shared window), '{}', {} rank{} of one node", name(), size(),
-                     size() == 1 ? "" : "s");
+  return fmt::format("mpi (shared window), '{}', {} of one node", name(), counted(size(), "rank"));
 }
 
 void WindowCommunicator::all_gather(const Tensor& own, const Tensor& out,

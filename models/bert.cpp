@@ -12,13 +12,7 @@ namespace {
 
 LinearSpec dense(const ModelConfig& config, const std::string& name, std::int64_t in,
                  std::int64_t out, std::vector<ParameterPart> parts = {}) {
-  return {.name = name,
-          .in = in,
-          .out = out,
-          .bias = true,
-          .weight_init = {.kind = Init::Kind::normal, .scale = config.initializer_range},
-          .bias_init = {.kind = Init::Kind::zeros},
-          .parts = std::move(parts)};
+  return normal_linear(name, in, out, true, config.initializer_range, std::move(parts));
 }
 
 LinearSpec qkv(const ModelConfig& config, const std::string& prefix) {

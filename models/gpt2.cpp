@@ -11,13 +11,9 @@ namespace sherd {
 namespace {
 
 LinearSpec conv1d(const std::string& name, std::int64_t in, std::int64_t out, float init_std) {
-  return {.name = name,
-          .in = in,
-          .out = out,
-          .bias = true,
-          .layout = WeightLayout::in_out,
-          .weight_init = {.kind = Init::Kind::normal, .scale = init_std},
-          .bias_init = {.kind = Init::Kind::zeros}};
+  LinearSpec spec = normal_linear(name, in, out, true, init_std);
+  spec.layout = WeightLayout::in_out;
+  return spec;
 }
 
 /// Projections onto the residual path start smaller, by the number of them.

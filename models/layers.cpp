@@ -45,6 +45,17 @@ ParameterSpec vector_parameter(const std::string& name, std::int64_t width, Init
   return spec;
 }
 
+LinearSpec normal_linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
+                         float init_std, std::vector<ParameterPart> parts) {
+  return {.name = name,
+          .in = in,
+          .out = out,
+          .bias = bias,
+          .weight_init = {.kind = Init::Kind::normal, .scale = init_std},
+          .bias_init = {.kind = Init::Kind::zeros},
+          .parts = std::move(parts)};
+}
+
 LinearLayer::LinearLayer(const LinearSpec& spec, std::vector<ParameterSpec>& parameters)
     : in_(spec.in),
       out_(spec.out),

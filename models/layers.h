@@ -35,6 +35,10 @@ struct LinearSpec {
   std::vector<ParameterPart> parts = {};  ///< of a fused layer, named as `name` is; empty: one part
 };
 
+/// One whose weight starts normal about zero and whose bias, if it has one, at zero.
+LinearSpec normal_linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
+                         float init_std, std::vector<ParameterPart> parts = {});
+
 /// A linear layer inside a unit: knows which of the unit's parameters are its own.
 class LinearLayer {
  public:
@@ -53,7 +57,6 @@ class LinearLayer {
   double flops(std::int64_t rows) const;
   /// Of a CUDA stream, for all of the layer's operations on so many rows.
   std::int64_t scratch_bytes(std::int64_t rows) const;
-  std::int64_t out() const { return out_; }
 
  private:
   Tensor bias_of(std::span<const Tensor> parameters) const {

@@ -25,13 +25,7 @@ struct Dimensions {
 
 LinearSpec projection(const ModelConfig& config, const std::string& name, std::int64_t in,
                       std::int64_t out, bool bias = false, std::vector<ParameterPart> parts = {}) {
-  return {.name = name,
-          .in = in,
-          .out = out,
-          .bias = bias,
-          .weight_init = {.kind = Init::Kind::normal, .scale = config.initializer_range},
-          .bias_init = {.kind = Init::Kind::zeros},
-          .parts = std::move(parts)};
+  return normal_linear(name, in, out, bias, config.initializer_range, std::move(parts));
 }
 
 LinearSpec qkv_projection(const ModelConfig& config, const std::string& prefix) {

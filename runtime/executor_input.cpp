@@ -73,19 +73,18 @@ void Executor::input_micro_batch(const Node& node, const StepInput& input) {
   if (!present) return;
   const MicroBatch& micro = input.micro_batches[m];
   batch_.first_sample = micro.first_sample;
-  const std::byte* from = staging(node.micro);
-  copy_bytes(from, batch_.inputs.data(), batch_.inputs.size_bytes(), lane_of(node));
-  copy_bytes(from + tensors.labels_offset, batch_.labels.data(), batch_.labels.size_bytes(),
-             lane_of(node));
+  const auto bring = [&](const Tensor& to, std::int64_t offset) {
+    copy_bytes(staging(node.micro) + offset, to.data(), to.size_bytes(), lane_of(node));
+  };
+  bring(batch_.inputs, 0);
+  bring(batch_.labels, tensors.labels_offset);
   if (micro.mask.defined()) {
     batch_.mask = region(r, DType::i32, tensors.mask.shape, tensors.mask_offset);
-    copy_bytes(from + tensors.mask_offset, batch_.mask.data(), batch_.mask.size_bytes(),
-               lane_of(node));
+    bring(batch_.mask, tensors.mask_offset);
   }
   if (micro.token_types.defined()) {
     batch_.token_types = region(r, DType::i32, tensors.token_types.shape, tensors.types_offset);
-    copy_bytes(from + tensors.types_offset, batch_.token_types.data(),
-               batch_.token_types.size_bytes(), lane_of(node));
+    bring(batch_.token_types, tensors.types_offset);
   }
 }
 

@@ -14,6 +14,9 @@
 
 namespace sherd {
 
+/// What a reader gave, as an engine takes it; `first_sample` is its place in the step.
+MicroBatch as_micro_batch(const HostBatch& batch, std::int64_t first_sample);
+
 /// The micro-batches that a rank has in each step. Which samples a step has, and how they are cut
 /// into micro-batches, does not depend on the ranks.
 class StepBatches {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "collectives/mpi.h"
+#include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 
 namespace sherd::test {
@@ -12,7 +13,7 @@ MpiSession& mpi_session();
 
 /// One GPU a rank, or where there are fewer a part of one, for cases that are tagged [gpu].
 inline Device own_gpu() {
-  const int per_gpu = (mpi_session().local_size() + cuda_device_count() - 1) / cuda_device_count();
+  const int per_gpu = ranks_per_gpu(mpi_session().local_size(), cuda_device_count());
   return {DeviceKind::cuda, mpi_session().local_rank() / per_gpu};
 }
 

@@ -142,7 +142,8 @@ if wants train; then
     tr '\r' '\n' < "$kLogs/llama-1.5b-$n.log" | grep -aE '^(ranks|tuned|device|kernels| *peak)|step 1/'
   done
   # The users' case: four ranks of unequal memory, filled in order, on however few GPUs.
-  one bert-4-unequal train 4 examples/bert_unequal.json --set share_gpus=true --set steps=60
+  one bert-4-unequal train 4 examples/bert_unequal.json --set share_gpus=true --set steps=60 \
+    --set 'placement.memory=["64MiB","96MiB","96MiB","52MiB"]'  # cuBLASLt's workspace is in the plan too
   if [ -n "$peer" ]; then
     one "fsdp2-1.5b-$ranks" timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
   fi

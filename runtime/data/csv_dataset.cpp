@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "runtime/data/checked_values.h"
 #include "runtime/data/csv_reader.h"
@@ -97,8 +98,9 @@ void CsvDataset::read(std::int64_t index, const Tensor& inputs, const Tensor& la
 }
 
 std::string CsvDataset::description() const {
-  return fmt::format("{} file{}, {} rows of {} features", rows_per_file_.size(),
-                     rows_per_file_.size() == 1 ? "" : "s", size(), sample_.features);
+  return fmt::format("{}, {} of {}",
+                     counted(static_cast<std::int64_t>(rows_per_file_.size()), "file"),
+                     counted(size(), "row"), counted(sample_.features, "feature"));
 }
 
 }  // namespace sherd

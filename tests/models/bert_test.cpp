@@ -21,6 +21,19 @@ std::vector<std::vector<float>> gradients_of(const UnitRunner& runner) {
   return gradients;
 }
 
+/// A BERT with the parameters of a fresh seed.
+struct TinyBert {
+  explicit TinyBert(DType dtype = DType::f32)
+      : model(build_model(config)), runner(model, dtype, dtype) {
+    runner.initialize(seed);
+  }
+
+  std::uint64_t seed = fresh_seed();
+  ModelConfig config = tiny_model("bert");
+  Model model;
+  UnitRunner runner;
+};
+
 /// `batch` with `more` tokens behind each sample, all padding.
 HostBatch longer(const HostBatch& batch, std::int64_t more) {
   HostBatch padded = batch;
@@ -41,80 +54,64 @@ HostBatch longer(const HostBatch& batch, std::int64_t more) {
 }
 
 TEST_CASE("What padding holds changes no bit of a BERT's losses, logits and gradients") {
-  const std::uint64_t seed = fresh_seed();
   const DType dtype = GENERATE(DType::f32, DType::bf16);
-  CAPTURE(seed, name_of(dtype));
-  const ModelConfig config = tiny_model("bert");
-  const Model model = build_model(config);
-  UnitRunner runner(model, dtype, dtype);
-  runner.initialize(seed);
-  HostBatch batch = random_batch(config, 4, 7, seed);
+  TinyBert bert(dtype);
+  CAPTURE(bert.seed, name_of(dtype));
+  HostBatch batch = random_batch(bert.config, 4, 7, bert.seed);
   REQUIRE(std::count(batch.mask.begin(), batch.mask.end(), 0) > 0);
-  const std::vector<float> losses = runner.train(batch, 1.0f);
-  const auto gradients = gradients_of(runner);
-  runner.evaluate(batch, /*keep_logits=*/true);
-  const std::vector<float> logits = runner.logits();
+  const std::vector<float> losses = bert.runner.train(batch, 1.0f);
+  const auto gradients = gradients_of(bert.runner);
+  bert.runner.evaluate(batch, /*keep_logits=*/true);
+  const std::vector<float> logits = bert.runner.logits();
   for (std::size_t i = 0; i < batch.mask.size(); ++i) {
     if (batch.mask[i] == 1) continue;
     batch.tokens[i] = (batch.tokens[i] + 11) % 23;
     batch.token_types[i] = 1;
   }
-  CHECK(runner.train(batch, 1.0f) == losses);
-  CHECK(gradients_of(runner) == gradients);
-  runner.evaluate(batch, /*keep_logits=*/true);
-  CHECK(runner.logits() == logits);
+  CHECK(bert.runner.train(batch, 1.0f) == losses);
+  CHECK(gradients_of(bert.runner) == gradients);
+  bert.runner.evaluate(batch, /*keep_logits=*/true);
+  CHECK(bert.runner.logits() == logits);
 }
 
 TEST_CASE("How much padding there is changes a BERT's losses and gradients by rounding at most") {
-  const std::uint64_t seed = fresh_seed();
-  CAPTURE(seed);
-  const ModelConfig config = tiny_model("bert");
-  const Model model = build_model(config);
-  UnitRunner runner(model, DType::f32, DType::f32);
-  runner.initialize(seed);
-  const HostBatch batch = random_batch(config, 4, 6, seed);
-  const std::vector<float> losses = runner.train(batch, 1.0f);
-  const auto gradients = gradients_of(runner);
-  CHECK(relative_distance(runner.train(longer(batch, 3), 1.0f), losses) <= 1e-5);
-  const std::vector<std::string> names = runner.names();
+  TinyBert bert;
+  CAPTURE(bert.seed);
+  const HostBatch batch = random_batch(bert.config, 4, 6, bert.seed);
+  const std::vector<float> losses = bert.runner.train(batch, 1.0f);
+  const auto gradients = gradients_of(bert.runner);
+  CHECK(relative_distance(bert.runner.train(longer(batch, 3), 1.0f), losses) <= 1e-5);
+  const std::vector<std::string> names = bert.runner.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(names[i]);
     const auto ruler = std::find(names.begin(), names.end(), ruler_of(names[i])) - names.begin();
-    CHECK(distance_against(runner.gradient(names[i]), gradients[i],
+    CHECK(distance_against(bert.runner.gradient(names[i]), gradients[i],
                            gradients[static_cast<std::size_t>(ruler)]) <= 1e-4);
   }
 }
 
 TEST_CASE("A BERT whose tokens have no types is one whose tokens are of type 0") {
-  const std::uint64_t seed = fresh_seed();
-  CAPTURE(seed);
-  const ModelConfig config = tiny_model("bert");
-  const Model model = build_model(config);
-  UnitRunner runner(model, DType::f32, DType::f32);
-  runner.initialize(seed);
-  HostBatch batch = random_batch(config, 3, 7, seed);
+  TinyBert bert;
+  CAPTURE(bert.seed);
+  HostBatch batch = random_batch(bert.config, 3, 7, bert.seed);
   std::fill(batch.token_types.begin(), batch.token_types.end(), 0);
-  const std::vector<float> losses = runner.train(batch, 1.0f);
+  const std::vector<float> losses = bert.runner.train(batch, 1.0f);
   const std::string types = "bert.embeddings.token_type_embeddings.weight";
-  const std::vector<float> gradient = runner.gradient(types);
+  const std::vector<float> gradient = bert.runner.gradient(types);
   batch.token_types.clear();
-  CHECK(runner.train(batch, 1.0f) == losses);
-  CHECK(relative_distance(runner.gradient(types), gradient) <= 1e-5);
-  const auto width = static_cast<std::ptrdiff_t>(config.hidden_size);
+  CHECK(bert.runner.train(batch, 1.0f) == losses);
+  CHECK(relative_distance(bert.runner.gradient(types), gradient) <= 1e-5);
+  const auto width = static_cast<std::ptrdiff_t>(bert.config.hidden_size);
   CHECK(std::all_of(gradient.begin() + width, gradient.end(), [](float x) { return x == 0.0f; }));
 }
 
 TEST_CASE("A BERT's tokens see those behind them") {
-  const std::uint64_t seed = fresh_seed();
-  CAPTURE(seed);
-  const ModelConfig config = tiny_model("bert");
-  const Model model = build_model(config);
-  UnitRunner runner(model, DType::f32, DType::f32);
-  runner.initialize(seed);
-  HostBatch batch = random_batch(config, 1, 7, seed);
-  const std::vector<float> losses = runner.evaluate(batch);
+  TinyBert bert;
+  CAPTURE(bert.seed);
+  HostBatch batch = random_batch(bert.config, 1, 7, bert.seed);
+  const std::vector<float> losses = bert.runner.evaluate(batch);
   batch.tokens.back() = (batch.tokens.back() + 1) % 23;
-  CHECK(runner.evaluate(batch) != losses);
+  CHECK(bert.runner.evaluate(batch) != losses);
 }
 
 TEST_CASE("A BERT has Hugging Face's parameters, shapes and starts") {
