@@ -1,10 +1,13 @@
 #include "apps/device_choice.h"
 
+#include <cstdio>
+
 #include "apps/agreement.h"
 #include "apps/job.h"
 #include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
+#include "kernels/device_code.h"
 
 namespace sherd {
 namespace {
@@ -21,14 +24,18 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
   if (wanted == DeviceChoice::cpu) return {};
   const bool automatic = wanted == DeviceChoice::automatic;
   const int gpus = cuda_device_count();
-  const std::vector<std::string> absent = gather_texts(world, gpus > 0 ? "" : cuda_absence());
+  const Device device = gpus > 0 ? own_gpu(gpus, session) : Device{};
+  const std::string mine = on_all_ranks(
+      world, [&] { return gpus > 0 ? cuda_kernels_absence(device.index) : cuda_absence(); });
+  const std::vector<std::string> absent = gather_texts(world, mine);
   for (std::size_t r = 0; r < absent.size(); ++r) {
     if (absent[r].empty()) continue;
-    if (automatic) return {};
-    throw ArgumentError(
-        fmt::format("device is \"cuda\", but there is no GPU where rank {} is: {}", r, absent[r]));
+    const std::string reason =
+        fmt::format("there is no GPU to run on where rank {} is: {}", r, absent[r]);
+    require(automatic, "device is \"cuda\", but {}", reason);
+    if (gpus > 0 && world.rank() == 0) std::fprintf(stderr, "note: %s\n", reason.c_str());
+    return {};
   }
-  const Device device = own_gpu(gpus, session);
   const CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
   const std::optional<int> sharer = first_sharer(earlier_ranks_at(world, info.pci_bus_id));
   if (share_gpus || !sharer) return device;
@@ -41,10 +48,10 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
 
 Device first_device(DeviceChoice wanted) {
   if (wanted == DeviceChoice::cpu) return {};
-  const bool any = cuda_device_count() > 0;
-  require(any || wanted == DeviceChoice::automatic,
-          "device cuda was asked for, but there is no GPU: {}", cuda_absence());
-  return any ? Device{DeviceKind::cuda, 0} : Device{};
+  const std::string absence = cuda_device_count() > 0 ? cuda_kernels_absence(0) : cuda_absence();
+  require(absence.empty() || wanted == DeviceChoice::automatic,
+          "device cuda was asked for, but there is no GPU to run on: {}", absence);
+  return absence.empty() ? Device{DeviceKind::cuda, 0} : Device{};
 }
 
 GpuOptions gpu_options(MpiSession& session) {

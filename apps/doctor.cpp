@@ -21,7 +21,9 @@
 #include "apps/version.h"
 #include "collectives/nccl.h"
 #include "core/cuda_backend.h"
+#include "core/error.h"
 #include "kernels/attention.h"
+#include "kernels/device_code.h"
 
 namespace sherd {
 namespace {
@@ -75,11 +77,20 @@ void find_blas(Findings& findings) {
   findings.add("OpenBLAS", fmt::format("kept to {} kernels by OPENBLAS_CORETYPE", core));
 }
 
+/// Copies need room: other programs may have left none.
+std::string how_read(int reader, int peer) {
+  try {
+    return link_text(cuda_copy_rate(peer, reader), cuda_can_access_peer(reader, peer));
+  } catch (const ApiError& error) {
+    return fmt::format("not measured: {}", error.what());
+  }
+}
+
 void find_links(Findings& findings, int gpus) {
-  std::vector<std::vector<bool>> reads(static_cast<std::size_t>(gpus));
+  std::vector<std::vector<std::string>> reads(static_cast<std::size_t>(gpus));
   for (int i = 0; i < gpus; ++i) {
     for (int j = 0; j < gpus; ++j) {
-      reads[static_cast<std::size_t>(i)].push_back(i != j && cuda_can_access_peer(i, j));
+      reads[static_cast<std::size_t>(i)].push_back(i == j ? "" : how_read(i, j));
     }
   }
   std::istringstream lines(peer_table(reads));
@@ -88,13 +99,19 @@ void find_links(Findings& findings, int gpus) {
 }
 
 void find_gpus(Findings& findings) {
-  findings.add("CUDA", cuda_versions());
+  std::string driver;
+  std::getline(std::ifstream("/sys/module/nvidia/version"), driver);
+  findings.add("CUDA", cuda_versions() + (driver.empty() ? "" : " (" + driver + ")"));
   const std::string nccl = nccl_version();
   findings.add("", nccl == "none" ? "no NCCL in this build" : nccl);
   findings.add("", cudnn_version());
   const int count = cuda_device_count();
   if (count == 0) {
     findings.add("GPU", "none: " + cuda_absence());
+    if (!driver.empty()) {
+      findings.advice.push_back("there is an NVIDIA driver, but no GPU to run on: " +
+                                cuda_absence());
+    }
     return;
   }
   for (int i = 0; i < count; ++i) {
@@ -105,6 +122,8 @@ void find_gpus(Findings& findings) {
                                     bytes_text(info.free_bytes), bytes_text(info.total_bytes),
                                     counted(info.multiprocessors, "multiprocessor"),
                                     near.empty() ? "" : ", near cores " + core_list_text(near)));
+    const std::string absence = cuda_kernels_absence(i);
+    if (!absence.empty()) findings.advice.push_back(fmt::format("GPU {}: {}", i, absence));
   }
   find_links(findings, count);
 }

@@ -11,7 +11,7 @@
 
 namespace sherd {
 
-std::string peer_table(const std::vector<std::vector<bool>>& reads) {
+std::string peer_table(const std::vector<std::vector<std::string>>& reads) {
   const std::size_t count = reads.size();
   if (count < 2) return "";
   std::vector<std::string> header{"reads"};
@@ -20,11 +20,15 @@ std::string peer_table(const std::vector<std::vector<bool>>& reads) {
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<std::string> row{fmt::format("GPU {}", i)};
     for (std::size_t j = 0; j < count; ++j) {
-      row.emplace_back(i == j ? "-" : reads[i][j] ? "yes" : "no");
+      row.push_back(i == j ? "-" : reads[i][j]);
     }
     table.add(row);
   }
   return table.text();
+}
+
+std::string link_text(double rate, bool direct) {
+  return fmt::format("{:.0f} GB/s{}", rate, direct ? "" : " by way of the host");
 }
 
 std::vector<int> cores_near(const std::string& pci_bus_id) {

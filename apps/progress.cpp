@@ -21,13 +21,18 @@ std::string ms_text(double ms) {
   return fmt::format("{:.{}f}", ms, ms < kWhole ? 1 : 0);
 }
 
-/// "  512 TFLOP/s (76%)": this rank's products, against what its device sustains.
+/// "  512 TFLOP/s (76%)": this rank's products, against what its device sustains where that is
+/// known. What makes less than one is not told.
 std::string rate_text(const StepReport& report, double ceiling_tflops) {
-  if (ceiling_tflops <= 0.0 || report.step_ms <= 0.0) return "";
   constexpr double kFlopsPerMs = 1e9;  // of one TFLOP/s
-  const double tflops = report.result.flops / report.step_ms / kFlopsPerMs;
+  const double tflops =
+      report.step_ms > 0.0 ? report.result.flops / report.step_ms / kFlopsPerMs : 0.0;
+  if (tflops < 1.0) return "";
+  const std::string text = fmt::format("  {:.0f} TFLOP/s", tflops);
   constexpr double kPercent = 100.0;
-  return fmt::format("  {:.0f} TFLOP/s ({:.0f}%)", tflops, kPercent * tflops / ceiling_tflops);
+  return ceiling_tflops > 0.0
+             ? fmt::format("{} ({:.0f}%)", text, kPercent * tflops / ceiling_tflops)
+             : text;
 }
 
 /// The first `columns` characters of UTF-8 text.

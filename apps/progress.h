@@ -13,7 +13,7 @@ struct ProgressOptions {
   std::int64_t steps = 0;  ///< of the whole run
   std::int64_t every = 1;  ///< steps between lines
   std::string token_noun = "tok";
-  double ceiling_tflops = 0.0;  ///< what the device sustains; 0: not known, and no rate is shown
+  double ceiling_tflops = 0.0;  ///< what the device sustains; 0: not known
 };
 
 /// "step 12/300  loss 3.2101  norm 1.04  lr 1.2e-03  10.4 k tok/s  98 ms  comm 3 ms  ETA 28s"

@@ -15,6 +15,7 @@ int cuda_device_count() { return 0; }
 std::string cuda_absence() { return "this build has no CUDA backend"; }
 CudaDeviceInfo cuda_device_info(int) { no_cuda(); }
 bool cuda_can_access_peer(int, int) { no_cuda(); }
+double cuda_copy_rate(int, int) { no_cuda(); }
 std::string cuda_versions() { return "none"; }
 std::unique_ptr<Stream> make_cuda_stream(Device, const std::string&) { no_cuda(); }
 std::unique_ptr<Memory> make_cuda_memory(Device) { no_cuda(); }

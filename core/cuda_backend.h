@@ -35,6 +35,9 @@ std::string cuda_absence();
 CudaDeviceInfo cuda_device_info(int index);
 /// Whether `index` can read `peer`'s memory directly.
 bool cuda_can_access_peer(int index, int peer);
+/// GB/s of copies of 64 MiB, the median of a few, from GPU `from` to GPU `to` or inside one:
+/// directly where `to` can read `from`, else through the host.
+double cuda_copy_rate(int from, int to);
 /// "CUDA 13.0, driver 13.0" or "none".
 std::string cuda_versions();
 

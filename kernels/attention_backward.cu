@@ -207,6 +207,7 @@ template <class T, int Width>
 void launch(const AttentionCall& call, const AttentionBackwardOperands& at, const float* row_dots,
             Stream& stream) {
   constexpr int kBytes = shared_bytes<T, Width>();
+  static_assert(kBytes <= kLeastSharedBytes);
   constexpr int kRows = BackwardTiles<T, Width>::kRows;
   const auto* dout = static_cast<const T*>(at.dout);
   const auto* qkv = static_cast<const T*>(at.qkv);

@@ -140,6 +140,7 @@ void own_attention_forward(const AttentionProblem& problem, const AttentionForwa
       const bool packed = problem.width % kPack<T> == 0 && is_aligned(at.qkv) && is_aligned(at.out);
       const AttentionCall call(problem, at.mask, done, packed);
       constexpr int kBytes = shared_bytes<T, Width>();
+      static_assert(kBytes <= kLeastSharedBytes);
       allow_shared(forward_kernel<T, Width>, kBytes);
       const std::int64_t blocks = tile_blocks(call, call.heads, ForwardTiles<T, Width>::kRows);
       forward_kernel<T, Width>

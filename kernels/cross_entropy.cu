@@ -4,21 +4,46 @@
 
 #include <algorithm>
 
+#include "kernels/cross_entropy_plan.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/device_math.cuh"
 
 // A row is read once and written once: between, it lies in the shared memory of one block, or, when
-// it is longer, of a cluster of blocks that tell each other their sums. Rows longer than that are
-// read twice.
+// it is longer, of a cluster of blocks that tell each other their sums. Rows longer than that, or
+// than one block's where there are no clusters (before compute capability 9.0), are read twice.
 
 namespace sherd::on_cuda {
 namespace {
 
 namespace cg = cooperative_groups;
 
-constexpr int kMostBlocks = 8;  // of a cluster
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kMostThreads = 1024;
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+/// The blocks that compute a row.
+class RowBlocks {
+ public:
+  __device__ unsigned rank() const { return cluster_.block_rank(); }
+  __device__ unsigned count() const { return cluster_.num_blocks(); }
+  __device__ void sync() const { cluster_.sync(); }
+  /// Where block `rank` has what lies at `shared` here.
+  __device__ const float2* at(float2* shared, unsigned rank) const {
+    return cluster_.map_shared_rank(shared, rank);
+  }
+
+ private:
+  cg::cluster_group cluster_ = cg::this_cluster();
+};
+#else
+class RowBlocks {
+ public:
+  __device__ unsigned rank() const { return 0; }
+  __device__ unsigned count() const { return 1; }
+  __device__ void sync() const { __syncthreads(); }
+  __device__ const float2* at(float2* shared, unsigned) const { return shared; }
+};
+#endif
 
 template <class T>
 struct LossOperands {
@@ -83,33 +108,31 @@ struct Softmax {
     sum = block_sum(sum * exp_for<T>(largest - base_of(now)));
     largest = now;
   }
-  /// What the blocks of the cluster took together, added in their order; `shared` is in the shared
-  /// memory of each.
-  __device__ void join(const cg::cluster_group& cluster, float2* shared) {
+  /// What the row's blocks took together, added in their order; `shared` is in the shared memory of
+  /// each.
+  __device__ void join(const RowBlocks& blocks, float2* shared) {
     if (threadIdx.x == 0) *shared = {largest, sum};
-    cluster.sync();
+    blocks.sync();
     float now = kMinusInfinity;
-    for (unsigned b = 0; b < cluster.num_blocks(); ++b) {
-      now = fmaxf(now, cluster.map_shared_rank(shared, b)->x);
-    }
+    for (unsigned b = 0; b < blocks.count(); ++b) now = fmaxf(now, blocks.at(shared, b)->x);
     float total = 0.0f;
-    for (unsigned b = 0; b < cluster.num_blocks(); ++b) {
-      const float2 part = *cluster.map_shared_rank(shared, b);
+    for (unsigned b = 0; b < blocks.count(); ++b) {
+      const float2 part = *blocks.at(shared, b);
       total += part.y * exp_for<T>(part.x - base_of(now));
     }
     largest = now;
     sum = total;
-    cluster.sync();  // nobody ends while others read its shared memory
+    blocks.sync();  // nobody ends while others read its shared memory
   }
 };
 
-/// One row, by the blocks of a cluster: where it fits, `kept` holds each block's packs.
+/// One row, by its blocks: where it fits, `kept` holds each block's packs.
 template <bool kOnChip, class T>
 __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label, float* loss,
                             Pack<T, kPack<T>>* kept) {
   __shared__ float2 of_block;  // largest and sum
-  const cg::cluster_group cluster = cg::this_cluster();
-  const RowCut<T> cut(row, o.vocabulary, cluster.block_rank(), cluster.num_blocks());
+  const RowBlocks blocks;
+  const RowCut<T> cut(row, o.vocabulary, blocks.rank(), blocks.count());
   const std::int64_t edge = cut.edge();
   const float label_logit = to_float(row[label]);
   Softmax<T> softmax;
@@ -125,7 +148,7 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
     softmax.take(pack.v);
   }
   softmax.join();
-  if (cluster.num_blocks() > 1) softmax.join(cluster, &of_block);
+  if (blocks.count() > 1) softmax.join(blocks, &of_block);
   // All threads have read all they need of the row.
   if (cut.part == 0 && threadIdx.x == 0) {
     *loss = static_cast<float>(log(static_cast<double>(softmax.sum)) +
@@ -149,12 +172,12 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
   }
 }
 
-/// A cluster a row. A row whose label is ignored has no loss and no gradient, whatever its logits;
+/// RowBlocks a row. A row whose label is ignored has no loss and no gradient, whatever its logits;
 /// a label outside the vocabulary makes its loss NaN.
 template <bool kOnChip, class T>
 __global__ void __launch_bounds__(kMostThreads) loss_kernel(LossOperands<T> o) {
   extern __shared__ uint4 shared_row[];
-  const unsigned blocks = cg::this_cluster().num_blocks();
+  const unsigned blocks = RowBlocks().count();
   const std::int64_t index = blockIdx.x / blocks;
   const unsigned part = blockIdx.x % blocks;
   T* row = o.logits + index * o.vocabulary;
@@ -173,35 +196,25 @@ __global__ void __launch_bounds__(kMostThreads) loss_kernel(LossOperands<T> o) {
   }
 }
 
-/// How a row of so many bytes is computed: for the loss alone as for the gradient too, so that the
-/// loss has the same bits.
-struct RowPlan {
-  explicit RowPlan(std::int64_t row_bytes) {
-    constexpr std::int64_t kHalf = kMostSharedBytes / 2;
-    constexpr int kFewThreads = 512;  // where a multiprocessor has more than one block
-    const auto share = [&](unsigned parts) {
-      const std::int64_t packs = (row_bytes / kPackBytes + parts - 1) / parts;
-      return packs * kPackBytes;
-    };
-    // While one of two blocks on a multiprocessor reads, the other may write.
-    while (blocks < kMostBlocks && share(blocks) > kHalf) blocks *= 2;
-    fits = share(blocks) <= kMostSharedBytes;
-    if (!fits) blocks = 1;
-    block_bytes = share(blocks);
-    threads = block_bytes > kHalf ? kMostThreads : kWarp;
-    while (threads < kFewThreads && threads * kPackBytes < block_bytes) threads *= 2;
-  }
-
-  unsigned blocks = 1;
-  bool fits = false;  ///< in the shared memory of so many blocks
-  std::int64_t block_bytes = 0;
-  int threads = kWarp;
-};
+/// On the current device.
+template <class T>
+CrossEntropyPlan plan_of(std::int64_t vocabulary, Stream& stream) {
+  constexpr unsigned kMostBlocks = 8;           // of a cluster
+  constexpr std::int64_t kOwnBytes = 3 * 1024;  // of a block, beside the row
+  constexpr int kFirstWithClusters = 90;        // compute capability 9.0
+  int shared_bytes = 0;
+  SHERD_CHECK(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                     stream.device().index));
+  cudaFuncAttributes code{};
+  SHERD_CHECK(cudaFuncGetAttributes(&code, loss_kernel<true, T>));
+  return {vocabulary * static_cast<std::int64_t>(sizeof(T)), shared_bytes - kOwnBytes,
+          code.ptxVersion >= kFirstWithClusters ? kMostBlocks : 1};
+}
 
 template <class T>
 void launch(const char* name, std::int64_t rows, const LossOperands<T>& o, Stream& stream) {
   if (rows == 0) return;
-  const RowPlan plan(o.vocabulary * static_cast<std::int64_t>(sizeof(T)));
+  const CrossEntropyPlan plan = plan_of<T>(o.vocabulary, stream);
   const bool on_chip = plan.fits && o.scale != nullptr;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -212,7 +225,7 @@ void launch(const char* name, std::int64_t rows, const LossOperands<T>& o, Strea
   config.blockDim = dim3(static_cast<unsigned>(plan.threads));
   config.stream = cuda(stream);
   config.attrs = &cluster;
-  config.numAttrs = 1;
+  config.numAttrs = plan.blocks > 1 ? 1 : 0;
   if (on_chip) {
     allow_shared(loss_kernel<true, T>, plan.block_bytes);
     config.dynamicSmemBytes = static_cast<std::size_t>(plan.block_bytes);

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/device_code.h"
 
 namespace sherd::on_cuda {
 namespace {
@@ -117,3 +118,9 @@ void store_master(const Tensor&, const MasterParameters&, Stream&) { no_cuda(); 
 void load_master(const MasterParameters&, const Tensor&, Stream&) { no_cuda(); }
 
 }  // namespace sherd::on_cuda
+
+namespace sherd {
+
+std::string cuda_kernels_absence(int) { return "this build has no CUDA kernels"; }
+
+}  // namespace sherd

@@ -152,8 +152,8 @@ __device__ inline float block_max(float value) {
   return block_reduce(value, kLowest, [](float v) { return warp_max(v); });
 }
 
-/// What a kernel may take of a multiprocessor's shared memory, beside a little of its own.
-inline constexpr std::int64_t kMostSharedBytes = 224 * 1024;
+/// What a block may have of shared memory on every device since compute capability 8.0.
+inline constexpr std::int64_t kLeastSharedBytes = 99 * 1024;
 
 /// Lets `kernel` be launched with `bytes` of dynamic shared memory.
 template <class Kernel>

@@ -13,6 +13,7 @@ namespace sherd {
 inline constexpr int kMostNormThreads = 512;
 /// Sums of a block that leave room for another block beside it.
 inline constexpr std::int64_t kMostSumBytes = 96 * 1024;
+static_assert(kMostSumBytes < kLeastSharedBytes);
 
 /// `Sums` vectors of `width` for each block in `partial` [blocks, Sums, width].
 template <int Sums>

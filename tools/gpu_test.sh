@@ -127,6 +127,15 @@ if wants collectives; then  # alone: they play with time
 fi
 
 export OMP_NUM_THREADS=8
+# medians: of the steps of the last training run but the first ten.
+medians() {
+  python3 - /tmp/sherd_gpu_run/metrics.jsonl << 'PYTHON'
+import json, statistics, sys
+steps = [json.loads(line) for line in open(sys.argv[1])][10:]
+print(f"medians of {len(steps)} steps:", *(f"{name} {statistics.median(s[name] for s in steps):.5g}"
+      for name in ("step_ms", "tokens_per_s", "exposed_comm_ms")))
+PYTHON
+}
 train() { # train RANKS RUN OPTION…
   run_ranks "$1" timeout 150 $kBuild/apps/sherd train "${@:2}" --set device=cuda --set output=/tmp/sherd_gpu_run
 }
@@ -140,6 +149,7 @@ if wants train; then
       --set steps=25 --set record_steps=true
     one "llama-1.5b-$n" train "$n" benchmarks/llama_1b5.json --set train_batch_size=$((4 * n))
     tr '\r' '\n' < "$kLogs/llama-1.5b-$n.log" | grep -aE '^(ranks|tuned|device|kernels| *peak)|step 1/'
+    medians
   done
   # The users' case: four ranks of unequal memory, filled in order, on however few GPUs.
   one bert-4-unequal train 4 examples/bert_unequal.json --set share_gpus=true --set steps=60 \

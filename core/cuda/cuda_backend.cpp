@@ -76,8 +76,14 @@ int cuda_device_count() {
 std::string cuda_absence() {
   int count = 0;
   const cudaError_t result = count_devices(count);
-  if (result != cudaSuccess) return cudaGetErrorString(result);
-  return count > 0 ? "" : "no CUDA device";
+  if (result == cudaSuccess) return count > 0 ? "" : "no CUDA device";
+  int driver = 0;
+  if (result != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess) {
+    return cudaGetErrorString(result);
+  }
+  if (driver == 0) return "no NVIDIA driver";
+  return fmt::format("the driver is for CUDA {}, older than the runtime of this build",
+                     version_text(driver));
 }
 
 CudaDeviceInfo cuda_device_info(int index) {
@@ -112,8 +118,8 @@ std::string cuda_versions() {
   int driver = 0;
   SHERD_CHECK(cudaRuntimeGetVersion(&runtime));
   SHERD_CHECK(cudaDriverGetVersion(&driver));
-  return fmt::format("CUDA {}, driver for {}", version_text(runtime),
-                     driver == 0 ? "none" : version_text(driver));
+  return fmt::format("CUDA {}, {}", version_text(runtime),
+                     driver == 0 ? "no driver" : "driver for " + version_text(driver));
 }
 
 std::unique_ptr<Stream> make_cuda_stream(Device device, const std::string& name) {

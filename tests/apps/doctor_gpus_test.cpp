@@ -9,11 +9,11 @@ using namespace sherd;
 
 TEST_CASE("Links between GPUs are a table of who reads whom") {
   CHECK(peer_table({}).empty());
-  CHECK(peer_table({{false}}).empty());
-  CHECK(peer_table({{false, true}, {false, false}}) ==
-        "reads  GPU 0  GPU 1\n"
-        "GPU 0      -    yes\n"
-        "GPU 1     no      -\n");
+  CHECK(peer_table({{""}}).empty());
+  CHECK(peer_table({{"", link_text(391.6, true)}, {link_text(20.7, false), ""}}) ==
+        "reads                       GPU 0     GPU 1\n"
+        "GPU 0                           -  392 GB/s\n"
+        "GPU 1  21 GB/s by way of the host         -\n");
 }
 
 TEST_CASE("Lists of cores are read and written as the kernel writes them") {

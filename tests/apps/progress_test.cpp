@@ -37,6 +37,18 @@ TEST_CASE("a progress line holds what people watch") {
         std::string::npos);
 }
 
+TEST_CASE("a progress line tells a device's rate, and of what it sustains where that is known") {
+  StepReport report = some_report();
+  ProgressOptions options{.steps = 300, .every = 1, .token_noun = "tok"};
+  report.result.flops = 52.4e12;
+  CHECK(progress_line(report, options, 0).find("comm 3.2 ms  533 TFLOP/s  ETA") !=
+        std::string::npos);
+  options.ceiling_tflops = 686;
+  CHECK(progress_line(report, options, 0).find("  533 TFLOP/s (78%)  ETA") != std::string::npos);
+  report.result.flops = 5e9;
+  CHECK(progress_line(report, options, 0).find("FLOP") == std::string::npos);
+}
+
 TEST_CASE("a line of metrics has exactly the documented fields") {
   StepReport report = some_report();
   const std::set<std::string> fields = {
