@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "runtime/io/file.h"
 
@@ -27,9 +26,6 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::int64_t size_bytes() const { return static_cast<std::int64_t>(bytes_.size()); }
   std::span<const std::byte> bytes() const { return bytes_; }
-  std::string_view text() const {
-    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
-  }
   /// Throws DataError when the file is not as long any more as it was when it was opened. Costs a
   /// system call: once for each sample, not for each element.
   void require_whole() const;

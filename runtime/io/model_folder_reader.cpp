@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "runtime/io/file.h"
 #include "runtime/io/strict_json.h"
 
 namespace sherd {
@@ -22,10 +23,7 @@ bool exists(const std::string& path) {
 }
 
 WeightMap read_weight_map(const std::string& path) {
-  const MappedFile file(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
-  const nlohmann::json index = parse_strict_json(text, path, kIndexDepth);
+  const nlohmann::json index = parse_strict_json(read_file(path), path, kIndexDepth);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     throw DataError(fmt::format("{}: expected an object with a weight_map", path));
   }
