@@ -29,7 +29,10 @@ nlohmann::ordered_json to_library(const JsonValue& value) {
     }
     case Kind::object: {
       auto object = nlohmann::ordered_json::object();
-      for (const JsonMember& member : value.members) object[member.key] = to_library(member.value);
+      auto& members = object.get_ref<nlohmann::ordered_json::object_t&>();
+      for (const JsonMember& member : value.members) {
+        members.emplace_back(member.key, to_library(member.value));  // [] would look at all others
+      }
       return object;
     }
   }
@@ -37,11 +40,14 @@ nlohmann::ordered_json to_library(const JsonValue& value) {
 }
 
 bool same_members(const JsonValue& a, const JsonValue& b) {
-  return a.members.size() == b.members.size() &&
-         std::all_of(a.members.begin(), a.members.end(), [&](const JsonMember& member) {
-           const JsonValue* other = b.find(member.key);
-           return other != nullptr && same_json(member.value, *other);
-         });
+  if (a.members.size() != b.members.size()) return false;
+  for (std::size_t i = 0; i < a.members.size(); ++i) {
+    const JsonMember& member = a.members[i];
+    const bool same_place = b.members[i].key == member.key;  // mostly: the search is the long way
+    const JsonValue* other = same_place ? &b.members[i].value : b.find(member.key);
+    if (other == nullptr || !same_json(member.value, *other)) return false;
+  }
+  return true;
 }
 
 template <class T>
@@ -111,6 +117,13 @@ JsonValue json_object() {
   return json;
 }
 
+void add_member(JsonValue& object, std::string_view key, JsonValue value) {
+  // Not push_back({…}): GCC 12 takes that temporary for uninitialized.
+  JsonMember& member = object.members.emplace_back();
+  member.key = key;
+  member.value = std::move(value);
+}
+
 void set_member(JsonValue& object, std::string_view key, JsonValue value) {
   for (JsonMember& member : object.members) {
     if (member.key == key) {
@@ -118,7 +131,7 @@ void set_member(JsonValue& object, std::string_view key, JsonValue value) {
       return;
     }
   }
-  object.members.push_back({std::string(key), {}, std::move(value)});
+  add_member(object, key, std::move(value));
 }
 
 bool same_json(const JsonValue& a, const JsonValue& b) {

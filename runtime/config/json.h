@@ -55,6 +55,8 @@ JsonValue json_of(const std::vector<std::int64_t>& values);
 JsonValue json_of(const std::vector<double>& values);
 JsonValue json_object();
 
+/// Adds a member that the object does not have; unlike set_member it does not look for it.
+void add_member(JsonValue& object, std::string_view key, JsonValue value);
 /// Sets or replaces a member of an object.
 void set_member(JsonValue& object, std::string_view key, JsonValue value);
 

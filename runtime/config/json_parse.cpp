@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -117,12 +118,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
+    std::vector<JsonMember>& members = open_.back()->members;
     const Place place = token_place();
-    for (const JsonMember& member : open_.back()->members) {
-      require(member.key != name, "{}: the key \"{}\" is given twice; it was given before at {}",
-              to_string(place), name, to_string(member.place));
+    const auto [before, is_new] = keys_.back().try_emplace(name, members.size());
+    if (!is_new) {
+      throw ArgumentError(
+          fmt::format("{}: the key \"{}\" is given twice; it was given before at {}",
+                      to_string(place), name, to_string(members[before->second].place)));
     }
-    open_.back()->members.push_back({name, place, {}});
+    members.push_back({name, place, {}});
     return true;
   }
 
@@ -182,11 +186,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     require(open_.size() < kMaxDepth, "{}: nested deeper than {} levels", to_string(placed->place),
             kMaxDepth);
     open_.push_back(placed);
+    keys_.emplace_back();
     return true;
   }
 
   bool close() {
     open_.pop_back();
+    keys_.pop_back();
     return true;
   }
 
@@ -196,6 +202,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::size_t previous_ = 0;  // where the last announced token ended
   JsonValue root_;
   std::vector<JsonValue*> open_;  // a parent's vector does not grow while a child is open
+  std::vector<std::unordered_map<std::string, std::size_t>> keys_;  // those of open_, to members
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "runtime/config/json.h"
 
 namespace sherd {
 namespace {
@@ -92,15 +91,12 @@ void add_rotary(JsonValue& json, const ModelConfig& model) {
   if (model.model_type != "llama") set_member(json, "use_sliding_window", json_of(false));
 }
 
-void add_labels(JsonValue& json, const std::vector<std::string>& labels) {
-  JsonValue names = json_object();
+JsonValue label2id_json(const std::vector<std::string>& labels) {
   JsonValue ids = json_object();
   for (std::size_t id = 0; id < labels.size(); ++id) {
-    set_member(names, std::to_string(id), json_of(std::string_view(labels[id])));
-    set_member(ids, labels[id], json_of(static_cast<std::int64_t>(id)));
+    add_member(ids, labels[id], json_of(static_cast<std::int64_t>(id)));
   }
-  set_member(json, "id2label", names);
-  set_member(json, "label2id", ids);
+  return ids;
 }
 
 void add_bert(JsonValue& json, const ModelConfig& model) {
@@ -113,7 +109,8 @@ void add_bert(JsonValue& json, const ModelConfig& model) {
   set_member(json, "attention_probs_dropout_prob", json_of(model.attention_dropout));
   set_member(json, "classifier_dropout", json_of(model.classifier_dropout));
   set_member(json, "pad_token_id", json_of(model.pad_token_id));
-  add_labels(json, model.labels);
+  set_member(json, "id2label", id2label_json(model.labels));
+  set_member(json, "label2id", label2id_json(model.labels));
 }
 
 void add_sizes(JsonValue& json, const ModelConfig& model) {
@@ -150,6 +147,14 @@ std::string model_config_json(const ModelConfig& model, DType weights) {
   set_member(json, "torch_dtype", json_of(torch_name(weights)));
   add_carried(json, model);
   return write_json(json, 2) + "\n";
+}
+
+JsonValue id2label_json(const std::vector<std::string>& labels) {
+  JsonValue names = json_object();
+  for (std::size_t id = 0; id < labels.size(); ++id) {
+    add_member(names, std::to_string(id), json_of(std::string_view(labels[id])));
+  }
+  return names;
 }
 
 }  // namespace sherd

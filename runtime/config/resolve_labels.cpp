@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "runtime/config/model_json.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/resolve_model_parts.h"
 #include "runtime/data/file_glob.h"
@@ -75,14 +76,6 @@ Labels numbered(Settings& settings, const std::string& why_none) {
   return labels;
 }
 
-void record(Settings& settings, const Labels& labels, const std::string& why) {
-  JsonValue names = json_object();
-  for (std::size_t id = 0; id < labels.size(); ++id) {
-    set_member(names, std::to_string(id), json_of(std::string_view(labels[id])));
-  }
-  settings.derive(kNames, names, why);
-}
-
 void check_number(Settings& settings, const Labels& labels) {
   const auto count = static_cast<std::int64_t>(labels.size());
   const std::int64_t number =
@@ -119,7 +112,7 @@ std::vector<std::string> resolve_labels(Settings& settings) {
     labels = labels_of_data(settings, why_none);
     const char* why = labels.empty() ? "num_labels" : "the labels in data.train";
     if (labels.empty()) labels = numbered(settings, why_none);
-    record(settings, labels, why);
+    settings.derive(kNames, id2label_json(labels), why);
   }
   check_number(settings, labels);
   check_ids(settings, labels);

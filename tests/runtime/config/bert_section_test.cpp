@@ -1,10 +1,12 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <string>
 
 #include "core/error.h"
 #include "runtime/config/load.h"
 #include "runtime/config/model_json.h"
+#include "runtime/config/show.h"
 #include "tests/runtime/temporary_folder.h"
 
 using namespace sherd;
@@ -201,4 +203,17 @@ TEST_CASE("a bert's config.json is what transformers loads a classifier from") {
   CHECK(write_json(*json.find("label2id")) == R"({"no":0,"yes":1})");
   CHECK(json.find("use_cache")->boolean);
   CHECK(json.find("tie_word_embeddings") == nullptr);
+}
+
+TEST_CASE("as many labels as there may be are given, written and read in moments") {
+  constexpr double kSeconds = 20.0;  // twenty times what a slow machine takes; squares take minutes
+  const auto started = std::chrono::steady_clock::now();
+  const LoadedConfig config = loaded("\"num_labels\": 65536", "\"sequence_length\": 16");
+  const TemporaryFolder folder;
+  folder.write("config.json", model_config_json(config.run.model, DType::f32));
+  CHECK(load_model_config(folder.path(), ModelUse::training).labels == config.run.model.labels);
+  const std::string resolved = config_json(config);
+  CHECK(parse_run_config(resolved, "config.json").run.model.labels == config.run.model.labels);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started;
+  CHECK(passed.count() < kSeconds);
 }
