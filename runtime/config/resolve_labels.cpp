@@ -78,8 +78,7 @@ Labels numbered(Settings& settings, const std::string& why_none) {
 
 void check_number(Settings& settings, const Labels& labels) {
   const auto count = static_cast<std::int64_t>(labels.size());
-  const std::int64_t number =
-      settings.integer_or(kNumber, count, to_string(settings.find(kNames)->origin));
+  const std::int64_t number = settings.integer_or(kNumber, count, "id2label");
   if (number != count) {
     settings.fail(kNumber, fmt::format("{} are not the {} labels there are: {}", number, count,
                                        LabelNames(labels).list()));

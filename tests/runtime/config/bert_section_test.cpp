@@ -105,6 +105,7 @@ TEST_CASE("the classes of a bert are the labels in its data") {
   CHECK(to_string(config.settings.find("model.id2label")->origin) ==
         "derived: the labels in data.train");
   CHECK(config.settings.find("model.num_labels")->value.integer == 2);
+  CHECK(to_string(config.settings.find("model.num_labels")->origin) == "derived: id2label");
 
   const std::string table = folder.write("t.csv", "kind,words\n2,a\n10,b\n");
   const LoadedConfig named =
