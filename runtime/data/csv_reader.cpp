@@ -11,6 +11,16 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t";
 
+[[noreturn]] void throw_no_column(const std::string& name, const std::vector<std::string>& header,
+                                  const std::string& path) {
+  constexpr std::size_t kMostNames = 20;
+  const auto shown = std::min(header.size(), kMostNames);
+  throw DataError(fmt::format(
+      "{}: no column is called \"{}\"; the first line has {}{}", path, name,
+      fmt::join(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < header.size() ? ", ..." : ""));
+}
+
 }  // namespace
 
 CsvReader::CsvReader(std::string_view text, std::string path)
@@ -98,13 +108,12 @@ void CsvReader::end_line() {
 std::size_t column_named(const std::string& name, const std::vector<std::string>& header,
                          const std::string& path) {
   const auto found = std::find(header.begin(), header.end(), name);
-  if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
-  constexpr std::size_t kMostNames = 20;
-  const auto shown = std::min(header.size(), kMostNames);
-  throw DataError(fmt::format(
-      "{}: no column is called \"{}\"; the first line has {}{}", path, name,
-      fmt::join(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-      shown < header.size() ? ", ..." : ""));
+  if (found == header.end()) throw_no_column(name, header, path);
+  const auto again = std::find(found + 1, header.end(), name);
+  if (again == header.end()) return static_cast<std::size_t>(found - header.begin());
+  throw DataError(
+      fmt::format("{}: columns {} and {} are both called \"{}\"; rename the one that is not meant",
+                  path, found - header.begin() + 1, again - header.begin() + 1, name));
 }
 
 }  // namespace sherd

@@ -34,7 +34,8 @@ class CsvReader {
   std::int64_t record_line_ = 0;
 };
 
-/// Which column of a header line has the name. Throws DataError that names those there are.
+/// Which column of a header line has the name. Throws DataError when none has it, and says which
+/// there are, or two have it.
 std::size_t column_named(const std::string& name, const std::vector<std::string>& header,
                          const std::string& path);
 

@@ -96,4 +96,13 @@ TEST_CASE("a label column that is not there is refused with those that are", "[d
   CHECK(refusal(wide + "y\n", "class").size() < 500);
 }
 
+TEST_CASE("a label column of which there are two is refused with their numbers", "[data]") {
+  CHECK_THAT(refusal("y,b,y\n1,2,0\n", "y"),
+             ContainsSubstring("t.csv: columns 1 and 3 are both called \"y\""));
+  CHECK_THAT(refusal("y,y,y\n1,2,0\n", "y"), ContainsSubstring("columns 1 and 2 are both"));
+  const TemporaryFolder folder;
+  const CsvDataset others({folder.write("t.csv", "b,b,y\n1,2,0\n")}, "y", spec(2, 3));
+  CHECK(sample_of(others, 0) == Sample{{}, {1.0f, 2.0f}, {0}});
+}
+
 }  // namespace sherd

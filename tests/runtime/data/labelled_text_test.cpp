@@ -64,7 +64,7 @@ TEST_CASE("fields may have other names", "[data]") {
   CHECK(texts_of("{\"text\": 1, \"body\": \"b\", \"class\": \"k\"}", columns) ==
         std::vector<Read>{{"b", "k", 1}});
   const TextColumns table = {Format::csv, "body", "class"};
-  CHECK(texts_of("class,id,body\nk,7,b\n", table) == std::vector<Read>{{"b", "k", 2}});
+  CHECK(texts_of("class,id,body,id\nk,7,b,8\n", table) == std::vector<Read>{{"b", "k", 2}});
 }
 
 TEST_CASE("a bad line of JSON is refused with its place", "[data]") {
@@ -106,6 +106,10 @@ TEST_CASE("a bad table is refused with its place", "[data]") {
              ContainsSubstring("no column is called \"text\"; the first line has body, label"));
   CHECK_THAT(refusal("text,class\na,x\n", kCsv),
              ContainsSubstring("no column is called \"label\""));
+  CHECK_THAT(refusal("text,label,text\na,x,b\n", kCsv),
+             ContainsSubstring(": columns 1 and 3 are both called \"text\""));
+  CHECK_THAT(refusal("text,label,label\na,x,y\n", kCsv),
+             ContainsSubstring(": columns 2 and 3 are both called \"label\""));
   CHECK_THAT(refusal(good + "b\n", kCsv), ContainsSubstring(":3: 1 column;"));
   CHECK_THAT(refusal(good + "b,x,c\n", kCsv), ContainsSubstring(":3: 3 columns;"));
   CHECK_THAT(refusal(good + ",x\n", kCsv), ContainsSubstring(":3: \"text\" is empty"));
