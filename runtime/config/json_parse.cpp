@@ -13,13 +13,14 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "runtime/config/json.h"
+#include "runtime/io/plain_text.h"
 
 namespace sherd {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string blank_comments(std::string_view text) {
   std::string out(text);
@@ -208,9 +209,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 JsonValue parse_json(std::string_view text, const std::string& source) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  require(!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF"),
-          "{}: the file is UTF-16; save it as UTF-8", source);
+  text = without_byte_order_mark(text);
+  if (const std::string why_not = why_not_text(text, source); !why_not.empty()) {
+    throw ArgumentError(why_not);
+  }
   const std::string blanked = blank_comments(text);
   require(blanked.find_first_not_of(" \t\r\n") != std::string::npos,
           "{}: there is nothing in it; expected JSON", source);

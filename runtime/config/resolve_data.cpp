@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kSequenceLength = 1024;
 /// What would pass for text, and is none.
-constexpr std::string_view kUnreadEndings[] = {".jsonl", ".json", ".parquet", ".arrow", ".npz",
-                                               ".gz",    ".zst",  ".xz",      ".zip",   ".tar"};
+constexpr std::string_view kUnreadEndings[] = {".jsonl", ".json", ".parquet", ".arrow", ".npz"};
+constexpr std::string_view kPackedEndings[] = {".gz", ".bz2", ".zst", ".xz", ".zip", ".tar"};
 constexpr std::int32_t kLlmcMagics[] = {20240520, 20240801};
 
 /// The first file that a pattern names, or "".
@@ -43,6 +43,11 @@ const char* format_of_bin(const std::string& pattern, std::string& why) {
 }
 
 void refuse_unread(Settings& settings, const std::string& train) {
+  for (const std::string_view ending : kPackedEndings) {
+    if (!train.ends_with(ending)) continue;
+    settings.fail("data.train",
+                  fmt::format("{} files are not read: unpack it, and give what was in it", ending));
+  }
   for (const std::string_view ending : kUnreadEndings) {
     if (!train.ends_with(ending)) continue;
     settings.fail(

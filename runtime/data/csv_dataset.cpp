@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "runtime/data/checked_values.h"
 #include "runtime/data/csv_reader.h"
-#include "runtime/io/file.h"
+#include "runtime/io/plain_text.h"
 
 namespace sherd {
 namespace {
@@ -46,7 +46,7 @@ CsvDataset::CsvDataset(const std::vector<std::string>& paths, const std::string&
 }
 
 void CsvDataset::load(const std::string& path, const std::string& label_column) {
-  const std::string text = read_file(path);
+  const std::string text = read_text(path);
   CsvReader reader(text, path);
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw DataError(fmt::format("{} is empty", path));

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "runtime/data/csv_reader.h"
-#include "runtime/io/file.h"
+#include "runtime/io/plain_text.h"
 #include "runtime/io/strict_json.h"
 
 namespace sherd {
@@ -72,7 +72,7 @@ LabelledText parse_line(std::string_view text, const TextColumns& columns,
 }
 
 void read_jsonl(const std::string& path, const TextColumns& columns, const Take& take) {
-  const std::string all = read_file(path);
+  const std::string all = read_text(path);
   std::string_view rest = without_byte_order_mark(all);
   for (std::int64_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
@@ -85,7 +85,7 @@ void read_jsonl(const std::string& path, const TextColumns& columns, const Take&
 }
 
 void read_csv(const std::string& path, const TextColumns& columns, const Take& take) {
-  const std::string all = read_file(path);
+  const std::string all = read_text(path);
   CsvReader reader(all, path);
   std::vector<std::string> header;
   if (!reader.next(header)) return;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "runtime/io/plain_text.h"
 
 namespace sherd {
 namespace {
@@ -95,11 +96,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out,
 TokenFile open_byte_file(const std::string& path) {
   MappedFile file(path);
   check_not_empty(file);
-  const bool gzipped = file.size_bytes() > 1 && file.bytes()[0] == std::byte{0x1f} &&
-                       file.bytes()[1] == std::byte{0x8b};
-  if (gzipped) {
-    throw DataError(fmt::format("{} is gzip'ed; unpack it first: gzip -dk {}", path, path));
-  }
+  require_text({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path);
   return {std::move(file), 1, 0};
 }
 

@@ -29,7 +29,7 @@ class TokenFile {
   std::int64_t size_;
 };
 
-/// Any file, each byte a token; UTF-8 text above all. Gzip'ed text is refused.
+/// Any file, each byte a token; UTF-8 text above all. What require_text refuses is a DataError.
 TokenFile open_byte_file(const std::string& path);
 /// llm.c's .bin: 256 i32 words {magic, version, tokens, ...}, then tokens: u16 for magic 20240520
 /// version 1 (GPT-2), u32 for magic 20240801 version 7 (Llama 3).

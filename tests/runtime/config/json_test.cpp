@@ -107,10 +107,11 @@ TEST_CASE("a text without a value is an error") {
   }
 }
 
-TEST_CASE("a UTF-8 byte order mark is skipped and UTF-16 is refused") {
+TEST_CASE("a UTF-8 byte order mark is skipped, UTF-16 and what is packed are refused") {
   CHECK(to_string(place_of("\xEF\xBB\xBF{\"a\": 1}", "a")) == "run.json:1:7");
   CHECK_THAT(error_in(std::string_view("\xFF\xFE{\0", 4)), ContainsSubstring("UTF-16"));
   CHECK_THAT(error_in(std::string_view("\xFE\xFF\0{", 4)), ContainsSubstring("UTF-16"));
+  CHECK_THAT(error_in("\x1F\x8B\x08"), ContainsSubstring("run.json is packed by gzip"));
 }
 
 TEST_CASE("nesting has a limit") {

@@ -252,6 +252,11 @@ TEST_CASE("what would pass for text by its name is not taken for it unless that 
         ContainsSubstring("data.train: " + name.substr(name.rfind('.')) + " files are not read"));
     CHECK(load(train + R"(, "format": "bytes"})").run.data.train == name);
   }
+  for (const char* name : {"a.txt.gz", "a.csv.zst", "a.xz", "a.zip", "a.bz2", "a.tar"}) {
+    INFO(name);
+    CHECK_THAT(error_in(fmt::format(R"("data": {{"train": "{}"}})", name)),
+               ContainsSubstring("files are not read: unpack it") && !ContainsSubstring("as text"));
+  }
 }
 
 TEST_CASE("data keys reach the run, and what cannot be is an error") {

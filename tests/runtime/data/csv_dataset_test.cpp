@@ -64,6 +64,8 @@ TEST_CASE("several tables follow each other", "[data]") {
 TEST_CASE("a bad table is refused with file, line and column", "[data]") {
   CHECK_THAT(refusal(""), ContainsSubstring("is empty"));
   CHECK_THAT(refusal("\n\n"), ContainsSubstring("is empty"));
+  CHECK_THAT(refusal("\xFF\xFE" + std::string("1\0,\0", 4)), ContainsSubstring("is UTF-16"));
+  CHECK_THAT(refusal("PK\x03\x04 packed"), ContainsSubstring("is a zip archive"));
   CHECK_THAT(refusal("a,b,y\n"), ContainsSubstring("no row follows the header"));
   CHECK_THAT(refusal("1,2\n"), ContainsSubstring("line 1 has 2 columns; the model takes 3"));
   CHECK_THAT(refusal("1;2;0\n"), ContainsSubstring("has 1 columns"));

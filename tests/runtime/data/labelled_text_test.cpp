@@ -121,6 +121,22 @@ TEST_CASE("a bad table is refused with its place", "[data]") {
              ContainsSubstring(":3: \"label\" is no UTF-8 from its byte 3 on"));
 }
 
+TEST_CASE("texts that are packed or no UTF-8 are refused for what they are", "[data]") {
+  const TemporaryFolder folder;
+  for (const TextColumns& columns : {kJson, kCsv}) {
+    const auto message = [&](const std::string& content) {
+      const std::string path = folder.write("t", content);
+      return message_of<DataError>(
+          [&] { read_labelled_texts(path, columns, [](const LabelledText& /*sample*/) {}); });
+    };
+    CHECK_THAT(message(std::string("\xFF\xFE{\0\"\0", 6)), ContainsSubstring("t is UTF-16"));
+    CHECK_THAT(message("\xFD"
+                       "7zXZ" +
+                       std::string(3, '\0')),
+               ContainsSubstring("t is packed by xz"));
+  }
+}
+
 TEST_CASE("a file without texts is refused", "[data]") {
   for (const std::string content : {"", "\n\r\n", "\xEF\xBB\xBF"}) {
     CHECK_THAT(refusal(content, kJson), ContainsSubstring("there is no text in it"));

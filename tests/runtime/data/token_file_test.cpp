@@ -66,8 +66,11 @@ TEST_CASE("empty and missing token files are refused, whatever the format", "[da
   }
 }
 
-TEST_CASE("gzip'ed text is refused with the command that unpacks it", "[data]") {
-  CHECK_THAT(refusal(open_byte_file, "\x1F\x8B\x08 packed"), ContainsSubstring("gzip -dk"));
+TEST_CASE("text that is packed or no UTF-8 is refused with the command that mends it", "[data]") {
+  CHECK_THAT(refusal(open_byte_file, "\x1F\x8B\x08 packed"), ContainsSubstring("gzip -dc"));
+  CHECK_THAT(refusal(open_byte_file, "\x28\xB5\x2F\xFD packed"), ContainsSubstring("zstd -dc"));
+  CHECK_THAT(refusal(open_byte_file, std::string("\xFF\xFEt\0", 4)),
+             ContainsSubstring("is UTF-16") && ContainsSubstring("iconv"));
 }
 
 TEST_CASE("llm.c files that lie about themselves are refused", "[data]") {
