@@ -1,9 +1,11 @@
 #include "apps/device_choice.h"
 
 #include <cstdio>
+#include <map>
 
 #include "apps/agreement.h"
 #include "apps/job.h"
+#include "apps/quantity.h"
 #include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
@@ -52,6 +54,31 @@ Device first_device(DeviceChoice wanted) {
   require(absence.empty() || wanted == DeviceChoice::automatic,
           "device cuda was asked for, but there is no GPU to run on: {}", absence);
   return absence.empty() ? Device{DeviceKind::cuda, 0} : Device{};
+}
+
+/// Libraries choose algorithms by model, so it decides bits, and no choice of ours could prevent
+/// it.
+std::string exact_on_models(const std::vector<std::string>& models) {
+  std::map<std::string, std::vector<int>> ranks_of;
+  for (std::size_t r = 0; r < models.size(); ++r) {
+    ranks_of[models[r]].push_back(static_cast<int>(r));
+  }
+  if (ranks_of.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [model, ranks] : ranks_of) {
+    parts.push_back(fmt::format("{} of {}", model, ranks_text(ranks)));
+  }
+  return fmt::format(
+      "reduction exact: products on GPUs of different models ({}) have bits of their own, so the "
+      "run's bits depend on which rank computes what; they are the same at every world size on "
+      "GPUs of one model",
+      fmt::join(parts, ", "));
+}
+
+std::string exact_on_devices(Device device, Communicator& world) {
+  if (device.is_cpu()) return "";
+  const auto name = [&] { return cuda_device_info(device.index).name; };
+  return exact_on_models(gather_texts(world, on_all_ranks(world, name)));
 }
 
 GpuOptions gpu_options(MpiSession& session) {

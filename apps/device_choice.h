@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "collectives/communicator.h"
 #include "collectives/gpu.h"
@@ -17,6 +19,11 @@ Device choose_device(DeviceChoice wanted, bool share_gpus, const MpiSession& ses
 
 /// The same for a process that is no rank: the first GPU, or CPUs.
 Device first_device(DeviceChoice wanted);
+
+/// What exact sums can't promise on GPUs of these models, by rank; empty where all are of one.
+std::string exact_on_models(const std::vector<std::string>& models);
+/// Collective: that of the ranks' devices; empty on CPUs.
+std::string exact_on_devices(Device device, Communicator& world);
 
 /// For communicators between GPUs of the ranks of `session`: what ends the job when nothing else
 /// does.

@@ -68,7 +68,7 @@ std::unique_ptr<PretrainedWeights> open_weights(const RunConfig& run, const Mode
 }
 
 std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeights* weights,
-                                     const std::string& thread_warning, bool replaces) {
+                                     const std::vector<std::string>& warnings, bool replaces) {
   std::vector<std::string> notes;
   if (weights != nullptr && !weights->unused().empty()) {
     notes.push_back(
@@ -94,7 +94,9 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
         run.checkpoint.final_model ? "the model is written at the end, and when the run is stopped"
                                    : "nor will the model be written (checkpoint.final_model)"));
   }
-  if (!thread_warning.empty()) notes.push_back(thread_warning);
+  for (const std::string& warning : warnings) {
+    if (!warning.empty()) notes.push_back(warning);
+  }
   if (replaces) notes.push_back(run.output + ": replaces what an earlier run left there");
   return notes;
 }
@@ -103,7 +105,8 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
 std::unique_ptr<RunReport> start_report(const TrainCommand& command, const LoadedConfig& config,
                                         const MpiSession& session, StartFacts facts,
                                         const PretrainedWeights* weights,
-                                        const std::string& thread_warning, bool counts_tokens) {
+                                        const std::vector<std::string>& warnings,
+                                        bool counts_tokens) {
   if (session.rank() != 0) return nullptr;
   std::string nodes;
   const RunPlan plan = plan_run(config.run, session.size(), {&nodes, {}});
@@ -113,23 +116,28 @@ std::unique_ptr<RunReport> start_report(const TrainCommand& command, const Loade
   const std::set<std::string> machines(session.hostnames().begin(), session.hostnames().end());
   facts.machines = static_cast<int>(machines.size());
   facts.list_deepspeed = !command.source.deepspeed.empty();
-  facts.notes = start_notes(config.run, weights, thread_warning, folder.replaces);
+  facts.notes = start_notes(config.run, weights, warnings, folder.replaces);
   report->say(start_banner(config, plan, facts));
   return report;
 }
 
 /// After a step, since only then it is known which products there are.
-void tune(Engine& engine, RunReport* report) {
+void tune(Engine& engine, int rank, RunReport* report) {
   const auto started = std::chrono::steady_clock::now();
   const ProductTuning done = engine.tune_products(product_cache());
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started;
+  for (const std::string& warning : done.warnings) {
+    std::fprintf(stderr, "warning: [rank %d] %s\n", rank, warning.c_str());
+  }
   if (report == nullptr) return;
   report->set_ceiling(done.ceiling_tflops);
   const MatmulTuning& tuning = done.tuning;
   if (tuning.products == 0) return;
-  report->say(fmt::format("tuned   {} of {} matrix products in {:.1f} s: {:.3f} ms became {:.3f}",
+  std::string kinds;
+  if (done.kinds > 1) kinds = fmt::format("; each of {} kinds of GPUs has its own", done.kinds);
+  report->say(fmt::format("tuned   {} of {} matrix products in {:.1f} s: {:.3f} ms became {:.3f}{}",
                           tuning.changed, tuning.products, passed.count(), tuning.before_ms,
-                          tuning.after_ms));
+                          tuning.after_ms, kinds));
 }
 
 /// On GPUs, what ran and what memory it took: the first is known after a step, the second when the
@@ -186,7 +194,7 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
       tell_device(engine, device, step, micro_batches, *report);
     }
     if (signal != 0) return signal;
-    if (step == 1 && !last && run.tune_products) tune(engine, report);
+    if (step == 1 && !last && run.tune_products) tune(engine, world.rank(), report);
   }
   return 0;
 }
@@ -215,13 +223,14 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   place_on_ranks(config, model, device, session, *world);
   const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
   Communicator& ranks = on_device ? *on_device : *world;
+  const std::string exact_warning = run.exact ? exact_on_devices(device, *world) : "";
   const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {
     StartFacts facts;
     facts.data = data.description();
     facts.communicator = ranks.description();
     facts.threads = threads.threads;
-    return start_report(command, config, session, facts, weights.get(), threads.warning,
-                        model.sample.label_per_token);
+    return start_report(command, config, session, facts, weights.get(),
+                        {threads.warning, exact_warning}, model.sample.label_per_token);
   });
 
   EngineOptions options = engine_options(run, model, size);

@@ -196,6 +196,7 @@ MatmulTable CublasLtPlans::table() const {
 
 void CublasLtPlans::take(const MatmulTable& table) {
   const DeviceGuard guard(stream_.device());
+  std::map<MatmulProblem, Plan> taken;  // all or nothing
   for (const auto& [problem, words] : table) {
     Plan plan = describe(problem);
     for (std::size_t i = 0; i < words.size(); ++i) plan.algorithm.data[i] = words[i];
@@ -207,8 +208,9 @@ void CublasLtPlans::take(const MatmulTable& table) {
             "the table's algorithm for {} needs {} bytes of workspace, there are {}",
             text_of(problem), result.workspaceSize, linear_scratch_bytes());
     plan.found = plan.settled = true;
-    plans_.insert_or_assign(problem, std::move(plan));
+    taken.emplace(problem, std::move(plan));
   }
+  for (auto& [problem, plan] : taken) plans_.insert_or_assign(problem, std::move(plan));
 }
 
 }  // namespace sherd

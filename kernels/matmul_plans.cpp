@@ -1,23 +1,11 @@
 #include "kernels/matmul_plans.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "core/error.h"
 #include "kernels/cuda_kernels.h"
 #include "kernels/matmul_table.h"
 #include "kernels/operand_check.h"
 
 namespace sherd {
-namespace {
-
-MatmulTables read_tables(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return matmul_tables(text);
-}
-
-}  // namespace
 
 MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream) {
   if (stream.device().is_cpu()) return {};
@@ -49,25 +37,19 @@ void import_matmul_plans(std::string_view text, Stream& stream) {
 }
 
 int load_matmul_plans(const std::filesystem::path& path, Stream& stream) {
-  if (stream.device().is_cpu() || !std::filesystem::exists(path)) return 0;
-  const MatmulTable table = read_tables(path)[on_cuda::matmul_plans_key(stream)];
+  if (stream.device().is_cpu()) return 0;
+  const MatmulTable table = read_matmul_tables(path)[on_cuda::matmul_plans_key(stream)];
   on_cuda::take_matmul_plans(table, stream);
   return static_cast<int>(table.size());
 }
 
 void save_matmul_plans(const std::filesystem::path& path, Stream& stream) {
   if (stream.device().is_cpu()) return;
-  MatmulTables tables = std::filesystem::exists(path) ? read_tables(path) : MatmulTables();
-  tables[on_cuda::matmul_plans_key(stream)] = on_cuda::matmul_plans(stream);
-  std::filesystem::path draft = path;
-  draft += ".part";
-  {
-    std::ofstream file(draft);
-    file << to_text(tables);
-    file.close();
-    if (!file) throw Error(ExitCode::failure, fmt::format("cannot write {}", draft.string()));
-  }
-  std::filesystem::rename(draft, path);
+  keep_matmul_table(path, on_cuda::matmul_plans_key(stream), on_cuda::matmul_plans(stream));
+}
+
+std::string matmul_plans_key(Stream& stream) {
+  return stream.device().is_cpu() ? "" : on_cuda::matmul_plans_key(stream);
 }
 
 }  // namespace sherd

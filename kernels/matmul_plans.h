@@ -11,8 +11,9 @@ namespace sherd {
 
 // Which algorithms the matrix products of a stream run. A product's first call takes what the
 // library suggests first; tuning takes what is fastest for long. The algorithm decides the bits of
-// a product, so ranks that must agree get one table: rank 0 exports, the others import. Products
-// of CPU streams have one algorithm; for them all of this does nothing.
+// a product and its time, so ranks whose device and library are the same get one table: one
+// exports, the others import. Products of CPU streams have one algorithm; for them all of this does
+// nothing.
 
 /// What tuning did.
 struct MatmulTuning {
@@ -34,16 +35,20 @@ MatmulTuning tune_matmul_plans(const Tensor& memory, Stream& stream);
 /// little memory.
 double sustained_matmul_tflops(const Tensor& memory, Stream& stream);
 
+/// What the table holds for, on one line: the device's name and the library's version.
+std::string matmul_plans_key(Stream& stream);
 /// The algorithms of all products so far, as text that names device and library version.
 std::string export_matmul_plans(Stream& stream);
 /// Takes over what the text says for this device and version, for products to come too; throws
-/// DataError when it says nothing for them, ApiError when the library refuses an algorithm.
+/// DataError when it says nothing for them, ApiError when the library refuses an algorithm, and
+/// takes nothing then.
 void import_matmul_plans(std::string_view text, Stream& stream);
 
 /// The same through a file that holds tables of several devices and versions. Loading tells how
-/// many algorithms it took: 0 when there is no file or nothing for this device in it.
+/// many algorithms it took: 0 when there is no file or nothing for this device in it. Throws when
+/// the file is damaged or an algorithm refused, and takes nothing then.
 int load_matmul_plans(const std::filesystem::path& path, Stream& stream);
-/// Replaces this device's table in the file, which appears at once or not at all.
+/// Replaces this device's table in the file, and the whole file where it is damaged.
 void save_matmul_plans(const std::filesystem::path& path, Stream& stream);
 
 }  // namespace sherd

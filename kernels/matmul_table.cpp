@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
+
+#include "core/error.h"
 
 namespace sherd {
 namespace {
@@ -101,12 +106,41 @@ MatmulTables matmul_tables(std::string_view text) {
     }
     if (table == nullptr || !read_line(line, *table)) {
       throw DataError(
-          fmt::format("line {} of the table of matrix products is not one: \"{}\"; a deleted table "
-                      "is made anew",
-                      number, line));
+          fmt::format("line {} of the table of matrix products is not one: \"{}\"", number, line));
     }
   }
   return tables;
+}
+
+MatmulTables read_matmul_tables(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};
+  std::ifstream file(path);
+  if (!file) throw Error(ExitCode::failure, fmt::format("cannot read {}", path.string()));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    return matmul_tables(text);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+void keep_matmul_table(const std::filesystem::path& path, const std::string& key,
+                       const MatmulTable& table) {
+  MatmulTables tables;
+  try {
+    tables = read_matmul_tables(path);
+  } catch (const DataError&) {  // of no use to anybody
+  }
+  tables[key] = table;
+  std::filesystem::path draft = path;
+  draft += fmt::format(".{}.part", getpid());  // other runs may save too
+  {
+    std::ofstream file(draft);
+    file << to_text(tables);
+    file.close();
+    if (!file) throw Error(ExitCode::failure, fmt::format("cannot write {}", draft.string()));
+  }
+  std::filesystem::rename(draft, path);
 }
 
 }  // namespace sherd

@@ -3,6 +3,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -36,5 +37,12 @@ using MatmulTables = std::map<std::string, MatmulTable>;
 std::string to_text(const MatmulTables& tables);
 /// The way back; throws DataError that names the line.
 MatmulTables matmul_tables(std::string_view text);
+
+/// The tables of a file; none when there is no such file. Throws DataError when it holds something
+/// else, Error when it can't be read.
+MatmulTables read_matmul_tables(const std::filesystem::path& path);
+/// Replaces one table in the file, which appears at once or not at all. What is damaged there goes.
+void keep_matmul_table(const std::filesystem::path& path, const std::string& key,
+                       const MatmulTable& table);
 
 }  // namespace sherd

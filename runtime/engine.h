@@ -83,10 +83,12 @@ struct Evaluation {
   std::int64_t correct = 0;  ///< labels that had the largest logit, of a model with one per sample
 };
 
-/// What measuring matrix products gave, on rank 0; nothing elsewhere and on CPUs.
+/// What measuring matrix products gave; nothing on CPUs.
 struct ProductTuning {
-  MatmulTuning tuning;
-  double ceiling_tflops = 0.0;  ///< of large bf16 products, sustained; 0: not measured
+  MatmulTuning tuning;          ///< on the first rank of each kind of GPU
+  int kinds = 1;                ///< of GPUs, by model and library version
+  double ceiling_tflops = 0.0;  ///< of rank 0's large bf16 products, sustained; 0: not measured
+  std::vector<std::string> warnings;  ///< what was wrong with this rank's cache
 };
 
 /// Fills `values` with elements [range.offset, range.end()) of a parameter, as f32.
@@ -121,9 +123,10 @@ class Engine {
   Evaluation evaluate(std::span<const MicroBatch> micro_batches);
 
   /// On GPUs, chooses the algorithms of the matrix products of the steps so far by measurement, on
-  /// rank 0 for all ranks, with the memory that only steps use; kernels/matmul_plans.h has the
-  /// method. `cache`, a file that other runs use too, keeps them. Never for exact sums, whose bits
-  /// would depend on a measurement.
+  /// the first rank of each kind of GPU for all of that kind, with the memory that only steps use;
+  /// kernels/matmul_plans.h has the method. `cache`, a file that other runs use too, keeps them;
+  /// one that is of no use is replaced. Never for exact sums, whose bits would depend on a
+  /// measurement.
   ProductTuning tune_products(const std::filesystem::path& cache);
 
   /// What the units' kernels take for such micro-batches, for people, each once. Not collective;

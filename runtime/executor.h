@@ -62,8 +62,6 @@ class Executor {
   void agree(std::span<std::int64_t> words, ReduceOp op);
   static constexpr int kAgreementWords = 16;
 
-  /// Collective, and waits: rank 0's text on every rank.
-  void share(std::string& text);
   /// Between steps: what of the arena holds nothing then.
   Tensor step_memory() const;
   /// Steps are recorded again.

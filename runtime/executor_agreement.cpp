@@ -21,24 +21,6 @@ void Executor::agree(std::span<std::int64_t> words, ReduceOp op) {
   std::memcpy(words.data(), host.data(), words.size_bytes());
 }
 
-void Executor::share(std::string& text) {
-  auto bytes = static_cast<std::int64_t>(text.size());
-  agree({&bytes, 1}, ReduceOp::max);
-  if (bytes == 0) return;
-  Stream& lane = stream(Lane::reduce);
-  const std::unique_ptr<Memory> device_memory = make_device_memory(device());
-  const Buffer host(*host_memory_, bytes);
-  const Buffer shared(*device_memory, bytes);
-  if (world_->rank() == 0) std::memcpy(host.data(), text.data(), text.size());
-  attempt([&] {
-    copy_bytes(host.data(), shared.data(), bytes, lane);
-    world_->broadcast(shared.tensor(DType::u8, {bytes}), 0, lane);
-    copy_bytes(shared.data(), host.data(), bytes, lane);
-    lane.synchronize();
-  });
-  text.assign(static_cast<const char*>(host.data()), static_cast<std::size_t>(bytes));
-}
-
 Tensor Executor::step_memory() const {
   const std::int64_t first = placed_.memory->persistent_bytes;
   return arena_.tensor(DType::u8, {arena_.size_bytes() - first}, first);

@@ -282,6 +282,24 @@ TEST_CASE("on a GPU plans are kept in a file beside those of other devices", "[g
                        MessageMatches(ContainsSubstring("another device")));
 }
 
+TEST_CASE("on a GPU a table with an algorithm that is none is refused as a whole", "[gpu]") {
+  Layer layer(DType::f32, {33, 70, 50, WeightLayout::in_out});
+  Gpu gpu, other;
+  compute(gpu, layer);
+  MatmulTables tables = matmul_tables(export_matmul_plans(gpu.stream()));
+  REQUIRE(tables.size() == 1);
+  MatmulTable& table = tables.begin()->second;
+  REQUIRE(table.size() == 3);
+  table.rbegin()->second.fill(~std::uint64_t{0});
+  const auto path = std::filesystem::temp_directory_path() / "sherd_refused_plans_test.txt";
+  std::ofstream(path) << to_text(tables);
+  const std::string none = export_matmul_plans(other.stream());
+  CHECK_THROWS_AS(load_matmul_plans(path, other.stream()), Error);
+  CHECK(export_matmul_plans(other.stream()) == none);
+  compute(other, layer);  // goes on as if there had been no file
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("on a GPU a product says so when the stream's scratch is too small", "[gpu]") {
   Layer layer(DType::f32, {5, 7, 3, {}});
   Gpu gpu(1 << 10);

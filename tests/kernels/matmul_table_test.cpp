@@ -4,8 +4,11 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "core/cpu_stream.h"
+#include "core/error.h"
 #include "kernels/matmul_plans.h"
 
 using namespace sherd;
@@ -76,10 +79,33 @@ TEST_CASE("a table that is cut off or garbled is refused with its line") {
   CHECK_THROWS_AS(matmul_tables(good.substr(good.find('\n') + 1)), DataError);  // of no device
 }
 
+TEST_CASE("a file keeps the tables of several devices, and loses what is damaged") {
+  const auto folder = std::filesystem::temp_directory_path() / "sherd_matmul_table_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const auto path = folder / "products.txt";
+  const MatmulTables tables = some_tables();
+  CHECK(read_matmul_tables(path).empty());
+  for (const auto& [key, table] : tables) keep_matmul_table(path, key, table);
+  CHECK(read_matmul_tables(path) == tables);
+
+  std::ofstream(path, std::ios::app) << "2 3 4 straight";
+  CHECK_THROWS_MATCHES(read_matmul_tables(path), DataError,
+                       MessageMatches(ContainsSubstring(path.string() + ": line 6 of")));
+  const auto& [key, table] = *tables.begin();
+  keep_matmul_table(path, key, table);
+  CHECK(read_matmul_tables(path) == MatmulTables{{key, table}});
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);  // no draft is left
+
+  CHECK_THROWS_AS(keep_matmul_table(folder / "none" / "products.txt", key, table), Error);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("products of CPU streams have no plans to tune, keep or share") {
   CpuStream stream("test", 1);
   CHECK(tune_matmul_plans({}, stream).products == 0);
   CHECK(export_matmul_plans(stream).empty());
+  CHECK(matmul_plans_key(stream).empty());
   CHECK_NOTHROW(import_matmul_plans("anything", stream));
   CHECK(load_matmul_plans("no such file", stream) == 0);
   CHECK_NOTHROW(save_matmul_plans("no such folder/file", stream));
