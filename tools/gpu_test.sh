@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly kBuild=build/gpu kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12 kRuntimeShards=4
+readonly kBuild=build/gpu kAmpere=build/gpu-ampere kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kShards=12 kRuntimeShards=4
 readonly kParts=kernels,runtime,apps,collectives,train,bench,memory
 parts=$kParts
 peer=""
@@ -14,7 +14,8 @@ while [ $# -gt 0 ]; do
     --help | -h)
       echo "usage: tools/gpu_test.sh [--only PART,…] [--peer SCRIPT] [CMAKE ARGUMENT…]"
       echo "Parts: $kParts, and sanitize: the own kernels' tests under compute-sanitizer"
-      echo "(memcheck and racecheck), which is not done unless asked for."
+      echo "(memcheck and racecheck), and ampere: the same tests with code for compute capability 8.0,"
+      echo "translated for the GPU that is here. These two are not done unless asked for."
       echo "--peer SCRIPT: after the 1.5 B run, torchrun SCRIPT --model qwen15b --batch 4 --seq 4096,"
       echo "a training loop of the same shape in PyTorch that prints one JSON line."
       echo "Logs go to build/gpu-logs, or where GPU_TEST_LOGS says."
@@ -84,15 +85,17 @@ one() {
   finish
 }
 
-# shards NAME FILTER COMMAND…: the kernels' tests in shards over the GPUs.
+# shards NAME BUILD FILTER COMMAND…: the kernels' tests in shards over the GPUs.
 shards() {
-  local name=$1 filter=$2 i
-  shift 2
+  local name=$1 build=$2 filter=$3 i
+  shift 3
   for ((i = 0; i < kShards; ++i)); do
     start "$name-$i" env CUDA_VISIBLE_DEVICES=$((i % gpus)) timeout 240 "$@" \
-      $kBuild/tests/kernels/kernels_tests "$filter" --shard-count $kShards --shard-index $i
+      "$build/tests/kernels/kernels_tests" "$filter" --shard-count $kShards --shard-index $i
   done
 }
+# What cuBLASLt and cuDNN launch is theirs, and the oracle of large attention takes minutes.
+readonly kOwn="[gpu]~*linear*~*products*~*plans*~*tuned*~*TF32*~*engine*~*usual heads*~*many tiles*~*odd shapes*~*captured*~*deterministic*"
 
 echo "== build"
 cmake -S . -B $kBuild -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON "${cmake_arguments[@]}" \
@@ -105,7 +108,7 @@ $kBuild/apps/sherd doctor < /dev/null
 tests() { # tests RANKS FOLDER OPTION…
   run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 100 -d yes "${@:3}"
 }
-if wants kernels; then shards kernels "[gpu]"; fi
+if wants kernels; then shards kernels $kBuild "[gpu]"; fi
 if wants runtime; then
   for n in 1 2; do
     for ((i = 0; i < kRuntimeShards; ++i)); do
@@ -115,11 +118,15 @@ if wants runtime; then
 fi
 if wants apps; then start apps timeout 240 $kBuild/tests/apps/apps_bench_tests "[gpu]"; fi
 if wants sanitize; then
-  # What cuBLASLt and cuDNN launch is theirs, and the oracle of large attention takes minutes.
-  own="[gpu]~*linear*~*products*~*plans*~*tuned*~*TF32*~*engine*~*usual heads*~*many tiles*~*odd shapes*~*captured*~*deterministic*"
-  shards memcheck "$own" compute-sanitizer --tool memcheck --error-exitcode 9
+  shards memcheck $kBuild "$kOwn" compute-sanitizer --tool memcheck --error-exitcode 9
   # Of cuDNN's and cuBLASLt's kernels, whose tiles come by bulk copies, it reports what are no races.
-  shards racecheck "$own" compute-sanitizer --tool racecheck --kernel-name kns=sherd --error-exitcode 9
+  shards racecheck $kBuild "$kOwn" compute-sanitizer --tool racecheck --kernel-name kns=sherd --error-exitcode 9
+fi
+if wants ampere; then
+  cmake -S . -B $kAmpere -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON \
+    -DCMAKE_CUDA_ARCHITECTURES=80-virtual "${cmake_arguments[@]}" > $kLogs/configure-ampere.log 2>&1
+  cmake --build $kAmpere --target kernels_tests > $kLogs/build-ampere.log 2>&1
+  shards ampere $kAmpere "$kOwn"
 fi
 finish
 if wants collectives; then  # alone: they play with time
