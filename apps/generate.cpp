@@ -7,6 +7,7 @@
 #include "apps/language_model.h"
 #include "apps/thread_count.h"
 #include "apps/utf8_text.h"
+#include "runtime/config/model_path.h"
 
 namespace sherd {
 namespace {
@@ -15,12 +16,11 @@ constexpr std::int64_t kByteVocabulary = 256;
 
 /// A run's folder holds its model's.
 std::string model_folder_in(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::error_code ignored;  // what cannot be looked at is not there
-  if (fs::exists(folder + "/model/config.json", ignored)) return folder + "/model";
-  require(fs::is_directory(folder, ignored), "{} is no folder of a run or a model", folder);
-  const bool run = fs::exists(folder + "/metrics.jsonl", ignored);
-  require(!run, "{} is a run that has not written its model yet", folder);
+  const std::string of_run = folder + "/model";
+  if (std::filesystem::exists(of_run + "/config.json", ignored)) return of_run;
+  const std::string why_not = why_no_model_folder(folder);
+  require(why_not.empty(), "{}", why_not);
   return folder;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/config/fates.h"
+#include "runtime/config/model_path.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/resolve_model_parts.h"
 #include "runtime/config/suggest.h"
@@ -223,18 +224,16 @@ void resolve_type(Settings& settings, ModelConfig& model) {
   type == "bert" ? resolve_bert(settings, model) : resolve_rotary(settings, model);
 }
 
+std::string config_file(const std::string& folder) {
+  return (std::filesystem::path(folder) / "config.json").string();
+}
+
 void read_folder(Settings& settings, ModelConfig& model) {
   if (settings.find("model.path") == nullptr) return;
   model.path = settings.text("model.path");
-  const std::filesystem::path file = std::filesystem::path(model.path) / "config.json";
-  std::error_code failed;
-  if (!std::filesystem::is_directory(model.path, failed)) {
-    settings.fail("model.path", fmt::format("there is no folder \"{}\"", model.path));
-  }
-  if (!std::filesystem::exists(file, failed)) {
-    settings.fail("model.path", fmt::format("there is no config.json in \"{}\"", model.path));
-  }
-  settings.add(read_json_file(file.string()), Settings::Source::folder);
+  const std::string why_not = why_no_model_folder(model.path);
+  if (!why_not.empty()) settings.fail("model.path", why_not);
+  settings.add(read_json_file(config_file(model.path)), Settings::Source::folder);
 }
 
 /// What is written back with the trained model as it came.
@@ -264,8 +263,10 @@ ModelConfig resolve_model(Settings& settings, ModelUse use) {
   read_folder(settings, model);
   if (settings.find("model.model_type") == nullptr) {
     const std::string choices(settings.schema().find("model.model_type")->choices);
-    settings.fail("model.model_type",
-                  "is missing; expected one of " + joined(split_choices(choices)));
+    const std::string too =
+        model.path.empty() ? "" : fmt::format(", in \"{}\" too", config_file(model.path));
+    settings.fail("model.model_type", fmt::format("is missing{}; expected one of {}", too,
+                                                  joined(split_choices(choices))));
   }
   model.model_type = settings.text("model.model_type");
   settings.check_applies("model", model.model_type);

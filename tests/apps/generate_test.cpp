@@ -32,8 +32,13 @@ TEST_CASE("generate refuses what it cannot do") {
     std::string message;
   };
   const std::string fixtures = SHERD_MODEL_FIXTURES;
+  REQUIRE(run_sherd("train " + write_llama_run(folder) + " --set checkpoint.final_model=false" +
+                    " --set output=" + folder.path("unfinished"))
+              .exit_code == 0);
   const std::vector<Case> cases = {
-      Case{folder.path("gone") + " --prompt x", 2, "is no folder of a run or a model"},
+      Case{folder.path("gone") + " --prompt x", 2, "there is no folder"},
+      Case{fixtures + "/llama/config.json --prompt x", 2, "is a file; give the folder it is in"},
+      Case{folder.path("unfinished") + " --prompt x", 2, "has written no model"},
       Case{folder.path() + " --prompt x", 2, "config.json"},
       Case{fixtures + "/llama --prompt ''", 2, "--prompt is empty"},
       Case{fixtures + "/llama --prompt zebra", 2, "byte 122 is not one of the model's 101 tokens"},

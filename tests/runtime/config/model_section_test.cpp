@@ -1,10 +1,12 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
 #include <string>
 
 #include "core/error.h"
 #include "runtime/config/load.h"
 #include "runtime/config/model_json.h"
+#include "runtime/config/show.h"
 #include "tests/runtime/temporary_folder.h"
 
 using namespace sherd;
@@ -305,6 +307,63 @@ TEST_CASE("a model folder that is not there, or not one, is named") {
   folder.write("config.json", "{\"model_type\": \"llama\", }");
   CHECK_THAT(error_of("\"path\": \"" + folder.path() + "\""),
              ContainsSubstring("/config.json:1:25: syntax error"));
+}
+
+TEST_CASE("a path that is no model folder says what it is, and what to give instead") {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name) {
+    return error_of("\"path\": \"" + folder.path(name) + "\"");
+  };
+  const auto make = [&](const std::string& name) {
+    std::filesystem::create_directories(folder.path(name));
+  };
+  const auto quoted = [&](const std::string& name) { return '"' + folder.path(name) + '"'; };
+  const std::string model = "{" + std::string(kGpt2) + ", \"n_positions\": 16}";
+
+  CHECK_THAT(refusal("gone"), ContainsSubstring("there is no folder " + quoted("gone") +
+                                                "; models are not fetched by name"));
+
+  make("run/model");
+  folder.write("run/config.json", config_json(parse_run_config("{\"model\": " + model + "}", "r")));
+  folder.write("run/metrics.jsonl", "");
+  const std::string is_run = quoted("run") + " is the folder of a run";
+  CHECK_THAT(refusal("run"), ContainsSubstring(is_run + " that has written no model"));
+  folder.write("run/model/config.json", model);
+  CHECK_THAT(refusal("run"),
+             ContainsSubstring(is_run + "; its model is in " + quoted("run/model")));
+  CHECK_NOTHROW(model_of("\"path\": " + quoted("run/model")));
+
+  folder.write("run/model/model.safetensors", "");
+  CHECK_THAT(refusal("run/model/model.safetensors"),
+             ContainsSubstring("is a file; give the folder it is in, " + quoted("run/model")));
+  CHECK_THAT(refusal("run/metrics.jsonl"), ContainsSubstring("is a file; expected a model folder"));
+
+  make("cache/snapshots/a1b2");
+  make("cache/blobs");
+  folder.write("cache/snapshots/a1b2/config.json", model);
+  CHECK_THAT(refusal("cache"),
+             ContainsSubstring("no config.json in " + quoted("cache") + ", but in " +
+                               quoted("cache/snapshots/a1b2") + ": give that"));
+  CHECK_THAT(refusal(""),
+             ContainsSubstring("no config.json in") && ContainsSubstring(quoted("run/model")));
+
+  make("adapter");
+  folder.write("adapter/adapter_config.json", "{}");
+  CHECK_THAT(refusal("adapter"), ContainsSubstring("merge it into its model"));
+  make("meta");
+  folder.write("meta/params.json", "{}");
+  CHECK_THAT(refusal("meta"), ContainsSubstring("convert it to Hugging Face's format"));
+  make("bare");
+  folder.write("bare/model.safetensors", "");
+  CHECK_THAT(refusal("bare"), ContainsSubstring("has weights, but no config.json"));
+  make("empty");
+  CHECK_THAT(refusal("empty"), ContainsSubstring("there is no config.json in " + quoted("empty")) &&
+                                   ContainsSubstring("holds config.json and model.safetensors"));
+
+  make("other");
+  folder.write("other/config.json", "{\"name\": \"x\"}");
+  CHECK_THAT(refusal("other"), ContainsSubstring("model.model_type: is missing, in " +
+                                                 quoted("other/config.json") + " too"));
 }
 
 TEST_CASE("the sequence fits the model") {
