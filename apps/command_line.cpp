@@ -72,7 +72,10 @@ void add_plan(CLI::App& app, Arguments& all, Command& command) {
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   app.add_option("--device-memory", plan.device_memory,
                  "what devices hold: one size, or one per rank between commas, or auto: what those "
-                 "here have free; says what to change when the run does not fit")
+                 "here have free. On CPUs a plan may take all of a size; on GPUs it is the card's, "
+                 "less a reserve for driver and libraries that is told. Says what to change when "
+                 "the run does not fit. With --scaling, one size per rank are those of its ranks, "
+                 "and other lists are of worlds whose ranks all have the same")
       ->type_name("SIZE[,SIZE…]");
   app.add_option_function<std::string>(
          "--format", [&](const std::string& format) { plan.json = format == "json"; },

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "apps/proc_memory.h"
 #include "apps/quantity.h"
@@ -18,10 +17,18 @@ constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 /// NCCL's two communicators take too. A run tells what it really was: `device …`, memory.json.
 constexpr std::int64_t kLibraryBytes = kGibibyte + kGibibyte / 2;
 constexpr std::int64_t kCommunicatorBytes = kGibibyte + kGibibyte / 2;
+/// What the driver takes for a process before that: 527 MiB on an H200.
+constexpr std::int64_t kContextBytes = kGibibyte / 8 * 5;
 /// Of a host's memory: for the process itself, its data and buffers of messages.
 constexpr double kHostPart = 0.08;
 
+std::int64_t library_reserve(int ranks) {
+  return kLibraryBytes + (ranks > 1 ? kCommunicatorBytes : 0);
+}
+
 }  // namespace
+
+std::int64_t gpu_reserve(int ranks) { return kContextBytes + library_reserve(ranks); }
 
 std::string device_memory_text(const CudaDeviceInfo& device, std::int64_t planned_bytes) {
   const std::int64_t used = device.total_bytes - device.free_bytes;
@@ -34,8 +41,7 @@ std::string device_memory_text(const CudaDeviceInfo& device, std::int64_t planne
 UsableMemory usable_memory(const CudaDeviceInfo& device, int ranks) {
   UsableMemory usable;
   usable.free_bytes = device.free_bytes;
-  usable.reserve_bytes =
-      std::min(usable.free_bytes, kLibraryBytes + (ranks > 1 ? kCommunicatorBytes : 0));
+  usable.reserve_bytes = std::min(usable.free_bytes, library_reserve(ranks));
   usable.source = fmt::format(
       "{} of {} free on {} beside the driver's context, less {} for kernels, cuBLASLt, cuDNN{}",
       bytes_text(device.free_bytes), bytes_text(device.total_bytes), device.name,
@@ -55,10 +61,7 @@ UsableMemory usable_host_memory(std::int64_t available_bytes, int local_ranks) {
 }
 
 UsableMemory usable_memory_here(DeviceKind kind, int ranks) {
-  if (kind == DeviceKind::cpu) {
-    std::ifstream meminfo("/proc/meminfo");
-    return usable_host_memory(available_bytes(meminfo), ranks);
-  }
+  if (kind == DeviceKind::cpu) return usable_host_memory(host_available_bytes(), ranks);
   const int gpus = cuda_device_count();
   require(gpus > 0, "there is no GPU here whose memory could be read: {}; give a size",
           cuda_absence());

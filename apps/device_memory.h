@@ -24,6 +24,9 @@ struct UsableMemory {
 /// Of a GPU whose driver context exists already, as it does once its memory was asked for; `ranks`
 /// of the run, since communicators take more when there are several.
 UsableMemory usable_memory(const CudaDeviceInfo& device, int ranks);
+/// What a run of so many ranks leaves to everything beside its plan of a GPU whose size is given:
+/// to the driver's context too, which memory that is read as free is already without.
+std::int64_t gpu_reserve(int ranks);
 /// Of this machine, which `local_ranks` ranks share.
 UsableMemory usable_host_memory(std::int64_t available_bytes, int local_ranks);
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/quantity.h"
+#include "apps/rates.h"
 #include "models/build.h"
 #include "runtime/engine_options.h"
 #include "runtime/placement.h"
@@ -96,9 +97,9 @@ RunConfig chosen(RunConfig run, const Choice& choice) {
 
 class Search {
  public:
-  Search(const RunConfig& run, int world, const DeviceMemory& memory, std::span<const Rates> rates)
+  Search(const RunConfig& run, const DeviceMemory& memory, std::span<const Rates> rates)
       : run_(run),
-        world_(world),
+        world_(memory.world()),
         memory_(memory),
         rates_(rates),
         model_(build_model(run.model)),
@@ -224,7 +225,7 @@ class Search {
     ++tried_;
     RunConfig run = chosen(run_, choice);
     run.placement.speed = speeds_;
-    place_run(run, model_, world_, memory_.per_rank(world_));
+    place_run(run, model_, world_, memory_.per_rank());
     Fit fit;
     fit.plan = plan_run(run, world_, {nullptr, rates_});
     if (!memory_.holds(fit.plan)) return false;
@@ -288,26 +289,55 @@ class Search {
 
 }  // namespace
 
-std::string smallest_run_that_fits(const RunConfig& run, int world, const DeviceMemory& memory) {
+namespace {
+
+/// A run with everything that saves memory, and what it takes.
+struct Smallest {
+  RunConfig run;
+  RunPlan plan;
+  std::string description;
+};
+
+Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
+  const int world = memory.world();
   const Choice least{.stage = world > 1 ? 3 : 0,
                      .shards = world > 1 ? PlaceBy::memory : PlaceBy::weights,
                      .micro = 1,
                      .recompute = true,
                      .prefetch = 0};
-  RunConfig smallest = chosen(run, least);
-  place_run(smallest, build_model(run.model), world, memory.per_rank(world));
-  const RunPlan plan = plan_run(smallest, world);
-  std::int64_t lacking = 0;
-  for (int rank = 0; rank < world; ++rank) {
-    lacking += std::max<std::int64_t>(0, plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
-  }
-  return describe(least, plan) + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
-         conclusion(judge(smallest, plan, memory));
+  Smallest smallest{chosen(run, least), {}, {}};
+  place_run(smallest.run, build_model(run.model), world, memory.per_rank());
+  smallest.plan = plan_run(smallest.run, world);
+  smallest.description = describe(least, smallest.plan);
+  return smallest;
 }
 
-FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
+}  // namespace
+
+std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& memory) {
+  const Smallest smallest = smallest_run(run, memory);
+  std::int64_t lacking = 0;
+  for (int rank = 0; rank < memory.world(); ++rank) {
+    lacking +=
+        std::max<std::int64_t>(0, smallest.plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
+  }
+  return smallest.description + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
+         conclusion(judge(smallest.run, smallest.plan, memory));
+}
+
+std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory) {
+  if (!memory.holds(smallest_run(run, memory).plan)) return std::nullopt;
+  const DeviceChoice device =
+      memory.kind() == DeviceKind::cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
+  const auto rates = rates_for(usual_rates(device), run.compute, memory.world());
+  FitSearch search = find_fits(run, memory, rates);
+  if (search.best.empty()) return std::nullopt;
+  return std::move(search.best.front());
+}
+
+FitSearch find_fits(const RunConfig& run, const DeviceMemory& memory,
                     std::span<const Rates> rates) {
-  return Search(run, world, memory, rates).run();
+  return Search(run, memory, rates).run();
 }
 
 }  // namespace sherd

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,14 +26,16 @@ struct FitSearch {
 };
 
 /// What is lacking when nothing that keeps model and step fits: the smallest change that would
-/// help, in a line.
-std::string smallest_run_that_fits(const RunConfig& run, int world, const DeviceMemory& memory);
+/// help, or what memory would do, in a line.
+std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& memory);
+
+/// The fastest run that fits, by the usual rates; nothing when none does.
+std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory);
 
 /// Searches stage, group size, placement, micro-batch, recompute, prefetch and reshard for the runs
 /// with the same samples a step that are predicted to be fastest and take no more than `memory`.
 /// `rates` are those of all ranks, or of each: then samples are dealt by speed too.
 /// First each combination with one prefetch depth, then depths and the rest around the best.
-FitSearch find_fits(const RunConfig& run, int world, const DeviceMemory& memory,
-                    std::span<const Rates> rates);
+FitSearch find_fits(const RunConfig& run, const DeviceMemory& memory, std::span<const Rates> rates);
 
 }  // namespace sherd

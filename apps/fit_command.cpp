@@ -25,7 +25,7 @@ std::string fitted_file(const PlanCommand& command, const Fit& fit, const Device
   std::vector<std::string> changes;
   for (const char* name : kOtherNames) changes.push_back(fmt::format("{}=null", name));
   changes.insert(changes.end(), fit.changes.begin(), fit.changes.end());
-  return changed_run_file(command.source, changes, command.ranks, memory);
+  return changed_run_file(command.source, changes, memory);
 }
 
 std::string fit_table(const FitSearch& search, const DeviceRates& rates) {
@@ -43,7 +43,8 @@ std::string fit_table(const FitSearch& search, const DeviceRates& rates) {
                             fmt::join(search.best.front().changes, "\n  "));
 }
 
-nlohmann::ordered_json fit_json(const FitSearch& search, const PlanTarget& target) {
+nlohmann::ordered_json fit_json(const FitSearch& search, const PlanTarget& target,
+                                const DeviceMemory& memory) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const Fit& fit : search.best) {
     runs.push_back({{"run", fit.description},
@@ -55,6 +56,7 @@ nlohmann::ordered_json fit_json(const FitSearch& search, const PlanTarget& targe
                     {"changes", fit.changes}});
   }
   nlohmann::ordered_json json = target_json(target);
+  if (memory.reserve_bytes() > 0) json["reserve_bytes"] = memory.reserve_bytes();
   json.update({{"tried", search.tried}, {"fit", runs}});
   return json;
 }
@@ -67,13 +69,13 @@ ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
   const DeviceRates rates =
       command.rates.empty() ? usual_rates(run.device) : parse_rates(command.rates, run.device);
   const std::vector<Rates> ranks = rates_for(rates, run.compute, command.ranks);
-  const FitSearch search = find_fits(run, command.ranks, memory, ranks);
+  const FitSearch search = find_fits(run, memory, ranks);
   if (search.best.empty()) {
     throw ArgumentError(fmt::format("none of {} plans fits: {}", search.tried,
-                                    smallest_run_that_fits(run, command.ranks, memory)));
+                                    smallest_run_that_fits(run, memory)));
   }
-  const std::string text = command.json ? fit_json(search, target).dump(2) + "\n"
-                                        : target_lines(target) + fit_table(search, rates);
+  const std::string text = command.json ? fit_json(search, target, memory).dump(2) + "\n"
+                                        : target_lines(target, memory) + fit_table(search, rates);
   std::fputs(text.c_str(), stdout);
   if (command.write.empty()) return ExitCode::ok;
   write_text_file(command.write, fitted_file(command, search.best.front(), memory));

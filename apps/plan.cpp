@@ -89,6 +89,9 @@ void print_json(const Planned& planned) {
                    {"hash", plan.hash}});
   const std::optional<Verdict>& verdict = planned.verdict;
   if (!planned.nodes.empty()) document["nodes"] = planned.nodes;
+  if (planned.memory && planned.memory->reserve_bytes() > 0) {
+    document["reserve_bytes"] = planned.memory->reserve_bytes();
+  }
   if (verdict) document["fits"] = verdict->fits;
   if (verdict && !verdict->fits) document["alternatives"] = verdict_json(*verdict);
   std::puts(document.dump(2).c_str());
@@ -96,7 +99,9 @@ void print_json(const Planned& planned) {
 
 void print_text(const Planned& planned) {
   const std::optional<Verdict>& verdict = planned.verdict;
-  std::string text = target_lines(planned.target) + plan_table(planned.plan);
+  std::string text =
+      planned.memory ? target_lines(planned.target, *planned.memory) : target_lines(planned.target);
+  text += plan_table(planned.plan);
   if (planned.memory) text.append("\n").append(headroom_lines(planned.plan, *planned.memory));
   if (!planned.nodes.empty()) text += "\n" + planned.nodes;
   if (verdict && verdict->fits) text += "fits\n";
@@ -111,24 +116,29 @@ void print_text(const Planned& planned) {
   std::fputs(text.c_str(), stdout);
 }
 
-/// What `--device-memory` gives, else the run file; nothing when neither does.
-std::optional<DeviceMemory> memory_of(const PlanCommand& command, const RunConfig& run) {
-  if (!command.device_memory.empty()) {
-    return DeviceMemory(parse_byte_list(command.device_memory), command.ranks);
+DeviceKind kind_of(DeviceChoice device) {
+  return device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu;
+}
+
+/// What devices hold: what was read of them, what `--device-memory` gives, else the run file.
+std::vector<std::int64_t> sizes_of(const PlanCommand& command, const RunConfig& run,
+                                   const PlanTarget& target) {
+  if (target.memory) {
+    return DeviceMemory::leaving({target.memory->bytes()}, command.ranks, kind_of(target.device))
+        .sizes();
   }
-  if (run.placement.memory.empty()) return std::nullopt;
-  return DeviceMemory(run.placement.memory, command.ranks);
+  if (!command.device_memory.empty()) return parse_byte_list(command.device_memory);
+  return run.placement.memory;
 }
 
 /// Settles which device is planned for, here and in the run, and what is left open of its memory.
-PlanTarget settle_target(PlanCommand& command, RunConfig& run) {
+PlanTarget settle_target(const PlanCommand& command, RunConfig& run) {
   const bool open = run.device == DeviceChoice::automatic;
   PlanTarget target = find_target(run.device, command.ranks, open ? cuda_device_count() : 0);
   run.device = target.device;
-  if (command.device_memory != kMemoryHere) return target;
-  const bool on_gpus = target.device == DeviceChoice::cuda;
-  target.memory = usable_memory_here(on_gpus ? DeviceKind::cuda : DeviceKind::cpu, command.ranks);
-  command.device_memory = std::to_string(target.memory->bytes());
+  if (command.device_memory == kMemoryHere) {
+    target.memory = usable_memory_here(kind_of(target.device), command.ranks);
+  }
   return target;
 }
 
@@ -146,15 +156,18 @@ ExitCode plan_command(PlanCommand command) {
   RunConfig& run = config.run;
   Planned planned;
   planned.target = settle_target(command, run);
-  if (command.scaling) return scaling_command(command, run, planned.target);
-  planned.memory = memory_of(command, run);
+  const std::vector<std::int64_t> sizes = sizes_of(command, run, planned.target);
+  if (command.scaling) return scaling_command(command, run, sizes, planned.target);
+  if (!sizes.empty()) {
+    planned.memory.emplace(sizes, command.ranks, kind_of(planned.target.device));
+  }
   require(planned.memory || !command.fit,
           "--fit needs to know what ranks may take: --device-memory, or placement.memory");
   if (command.fit) return fit_command(command, config, *planned.memory, planned.target);
   if (planned.memory) {
-    const std::vector<std::int64_t> memory = planned.memory->per_rank(command.ranks);
+    const std::vector<std::int64_t> memory = planned.memory->per_rank();
     place_run(run, build_model(run.model), command.ranks, memory);
-    record_placement(config, memory);
+    record_placement(config, planned.memory->size_per_rank());
   }
   for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
   planned.plan = plan_run(run, command.ranks, {command.nodes ? &planned.nodes : nullptr, {}});

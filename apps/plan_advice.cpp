@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
+#include "apps/fit.h"
+#include "apps/plan_levers.h"
 #include "apps/quantity.h"
 #include "core/error.h"
 #include "models/build.h"
@@ -12,135 +16,216 @@
 namespace sherd {
 namespace {
 
-constexpr int kShardAll = 3;
 constexpr int kMostRanks = 4096;
+constexpr std::size_t kMostTogether = 3;  // changes among which the fewest are searched
 
-/// A run and its number of ranks, as changed so far, and how to say so.
-struct Variant {
+/// How far each lever is pulled: edits of it, from the first; 0: not at all.
+using Pulls = std::vector<std::size_t>;
+
+struct Changed {
   RunConfig run;
-  int world = 1;
   std::vector<std::string> changes;
 };
 
-Variant with_stage(Variant variant, int stage) {
-  variant.run.zero.stage = stage;
-  variant.changes.push_back(fmt::format("zero_optimization.stage={}", stage));
-  return variant;
-}
+struct Attempt {
+  Pulls pulls;
+  std::vector<std::string> changes;
+  std::vector<std::int64_t> peaks;  // by rank
+  bool fits = false;
 
-Variant with_recompute(Variant variant) {
-  variant.run.recompute = true;
-  variant.changes.emplace_back("activation_checkpointing.enabled=true");
-  return variant;
-}
+  std::int64_t peak_bytes() const { return *std::max_element(peaks.begin(), peaks.end()); }
+};
 
-/// The step keeps its samples: what leaves the micro-batch becomes rounds of accumulation.
-Variant with_micro(Variant variant, std::int64_t micro) {
-  variant.run.batch.micro = micro;
-  variant.changes.push_back(
-      fmt::format("train_micro_batch_size_per_gpu={} (train_batch_size stays {})", micro,
-                  variant.run.batch.train));
-  return variant;
-}
+/// Changes to one run on ranks of one kind.
+class Advisor {
+ public:
+  Advisor(const RunConfig& run, const DeviceMemory& memory, const std::vector<Lever>& levers)
+      : run_(run), memory_(memory), levers_(levers), none_(levers.size(), 0) {}
 
-Variant with_shards_by_memory(Variant variant) {
-  variant.run.placement.shards = PlaceBy::memory;
-  variant.changes.emplace_back("placement.shards=memory");
-  return variant;
-}
+  Attempt unchanged() const { return *attempt(none_); }
 
-Variant with_batch_by_memory(Variant variant) {
-  variant.run.placement.batch = PlaceBy::memory;
-  variant.changes.emplace_back("placement.batch=memory");
-  return variant;
-}
-
-Variant with_ranks(Variant variant, int world) {
-  variant.world = world;
-  variant.changes.push_back(fmt::format("--ranks {}", world));
-  return variant;
-}
-
-/// Most samples that a micro-batch of the run really has.
-std::int64_t micro_samples(const RunConfig& run) {
-  return std::min(run.batch.micro, run.batch.train);
-}
-
-/// Whether shards, or samples, that go by memory would differ from what the run has.
-bool can_share(const Variant& base, const DeviceMemory& memory) {
-  return !memory.is_same_for_all() && base.run.placement.shards == PlaceBy::weights &&
-         base.run.zero.shard_group_size != 1;
-}
-bool can_deal(const Variant& base, const DeviceMemory& memory) {
-  return !memory.is_same_for_all() && base.run.placement.batch == PlaceBy::weights;
-}
-bool can_cut_samples(const Variant& base) {
-  return base.run.placement.batch == PlaceBy::weights && micro_samples(base.run) > 1;
-}
-
-std::vector<Variant> single_changes(const Variant& base, const DeviceMemory& memory,
-                                    bool may_add_ranks) {
-  std::vector<Variant> variants;
-  if (can_share(base, memory) && base.run.zero.stage > 0) {
-    variants.push_back(with_shards_by_memory(base));
+  std::vector<Attempt> singles() const {
+    std::vector<Attempt> made;
+    for (std::size_t lever = 0; lever < levers_.size(); ++lever) {
+      for (std::size_t pull = 1; pull <= levers_[lever].size(); ++pull) {
+        if (auto single = attempt(with(none_, lever, pull))) made.push_back(std::move(*single));
+      }
+    }
+    return made;
   }
-  if (can_deal(base, memory)) variants.push_back(with_batch_by_memory(base));
-  for (int stage = base.run.zero.stage + 1; stage <= kShardAll && base.world > 1; ++stage) {
-    variants.push_back(with_stage(base, stage));
+
+  /// Everything at once. Where levers exclude each other, one that fits if any does.
+  Attempt all() const {
+    const Pulls most = pull_all(levers_.size());
+    Attempt made = *attempt(most);
+    for (std::size_t left_out = 0; left_out < levers_.size() && !made.fits; ++left_out) {
+      const Pulls other = pull_all(left_out);
+      const bool is_part =
+          std::equal(other.begin(), other.end(), most.begin(), std::less_equal<>());
+      if (is_part) continue;
+      Attempt without = *attempt(other);
+      if (without.fits) made = std::move(without);
+    }
+    return made;
   }
-  if (!base.run.recompute) variants.push_back(with_recompute(base));
-  for (std::int64_t micro = micro_samples(base.run) / 2; can_cut_samples(base) && micro >= 1;
-       micro /= 2) {
-    variants.push_back(with_micro(base, micro));
+
+  /// The fewest changes that fit, up to three of any or else of those of `enough`, which does; each
+  /// as mild as fits.
+  Attempt fewest(const Attempt& enough) const {
+    const std::vector<std::size_t> levers = useful(enough);
+    for (std::size_t count = 1; count <= kMostTogether; ++count) {
+      if (auto found = together(none_, levers, 0, count)) return mildest(std::move(*found));
+    }
+    Attempt least = enough;
+    for (std::size_t lever = levers_.size(); lever-- > 0;) {  // what people like least first
+      if (least.pulls[lever] == 0) continue;
+      auto fewer = attempt(with(least.pulls, lever, 0));
+      if (fewer && fewer->fits) least = std::move(*fewer);
+    }
+    return mildest(std::move(least));
   }
-  if (may_add_ranks && base.run.zero.stage > 0) {
-    variants.push_back(with_ranks(base, 2 * base.world));
+
+ private:
+  static Pulls with(Pulls pulls, std::size_t lever, std::size_t pull) {
+    pulls[lever] = pull;
+    return pulls;
   }
-  return variants;
+
+  /// Nothing where an edit would change nothing, or contradict another.
+  std::optional<Changed> changed(const Pulls& pulls) const {
+    Changed made{run_, {}};
+    for (std::size_t lever = 0; lever < pulls.size(); ++lever) {
+      if (pulls[lever] == 0) continue;
+      const auto change = levers_[lever][pulls[lever] - 1](made.run);
+      if (!change) return std::nullopt;
+      made.changes.push_back(*change);
+    }
+    return made;
+  }
+
+  std::optional<Attempt> attempt(const Pulls& pulls) const {
+    std::optional<Changed> run = changed(pulls);
+    if (!run) return std::nullopt;
+    const int world = memory_.world();
+    place_run(run->run, build_model(run->run.model), world, memory_.per_rank());
+    const RunPlan plan = plan_run(run->run, world);
+    Attempt made{pulls, std::move(run->changes), {}, memory_.holds(plan)};
+    for (int rank = 0; rank < world; ++rank) made.peaks.push_back(plan.needs_of(rank).peak_bytes);
+    return made;
+  }
+
+  /// All levers but one as far as they go, without those that earlier ones exclude.
+  Pulls pull_all(std::size_t left_out) const {
+    Pulls pulls = none_;
+    for (std::size_t lever = 0; lever < levers_.size(); ++lever) {
+      if (lever == left_out) continue;
+      Pulls more = with(pulls, lever, levers_[lever].size());
+      if (changed(more)) pulls = std::move(more);
+    }
+    return pulls;
+  }
+
+  /// The levers that do something: alone, or beside those of `enough`.
+  std::vector<std::size_t> useful(const Attempt& enough) const {
+    const Attempt base = unchanged();
+    std::vector<std::size_t> found;
+    for (std::size_t lever = 0; lever < levers_.size(); ++lever) {
+      const auto alone = attempt(with(none_, lever, levers_[lever].size()));
+      const bool helps_alone = alone && alone->peaks != base.peaks;
+      if (!helps_alone && enough.pulls[lever] > 0) {
+        const auto others = attempt(with(enough.pulls, lever, 0));
+        if (others && others->peaks == enough.peaks) continue;
+      }
+      if (helps_alone || enough.pulls[lever] > 0) found.push_back(lever);
+    }
+    return found;
+  }
+
+  /// `count` of the levers from `first` on, pulled as far as they go, beside those that are.
+  std::optional<Attempt> together(const Pulls& pulls, const std::vector<std::size_t>& levers,
+                                  std::size_t first, std::size_t count) const {
+    if (count == 0) {
+      std::optional<Attempt> made = attempt(pulls);
+      if (made && !made->fits) made.reset();
+      return made;
+    }
+    for (std::size_t i = first; i + count <= levers.size(); ++i) {
+      const std::size_t lever = levers[i];
+      const Pulls more = with(pulls, lever, levers_[lever].size());
+      if (auto found = together(more, levers, i + 1, count - 1)) return found;
+    }
+    return std::nullopt;
+  }
+
+  /// Relents first in what people like least.
+  Attempt mildest(Attempt found) const {
+    for (std::size_t lever = levers_.size(); lever-- > 0;) {
+      for (std::size_t pull = 1; pull < found.pulls[lever]; ++pull) {
+        auto milder = attempt(with(found.pulls, lever, pull));
+        if (!milder || !milder->fits) continue;
+        found = std::move(*milder);
+        break;
+      }
+    }
+    return found;
+  }
+
+  const RunConfig& run_;
+  const DeviceMemory& memory_;
+  const std::vector<Lever>& levers_;
+  Pulls none_;
+};
+
+Alternative alternative(const Attempt& made, const std::string& more = "") {
+  std::vector<std::string> changes = made.changes;
+  if (!more.empty()) changes.push_back(more);
+  return {fmt::format("{}", fmt::join(changes, ", ")), made.peak_bytes(), made.fits};
 }
 
-/// Everything that one change after the other can still save.
-std::vector<Variant> joint_changes(const Variant& base, const DeviceMemory& memory,
-                                   bool may_add_ranks) {
-  std::vector<Variant> variants;
-  Variant last = base;
-  const auto add = [&](Variant next) {
-    last = std::move(next);
-    if (last.changes.size() > 1) variants.push_back(last);
-  };
-  if (base.world > 1 && base.run.zero.stage < kShardAll) add(with_stage(last, kShardAll));
-  if (can_share(last, memory) && last.run.zero.stage > 0) add(with_shards_by_memory(last));
-  if (!base.run.recompute) add(with_recompute(last));
-  if (can_cut_samples(base)) add(with_micro(last, 1));
-  if (!may_add_ranks) return variants;
-  Variant sharded = last;
-  if (base.world == 1 && base.run.zero.stage < kShardAll) sharded = with_stage(last, kShardAll);
-  for (int world = 2 * base.world; world <= kMostRanks; world *= 2) {
-    variants.push_back(with_ranks(sharded, world));
-  }
-  return variants;
+bool any_fits(const std::vector<Alternative>& alternatives) {
+  return std::any_of(alternatives.begin(), alternatives.end(),
+                     [](const Alternative& a) { return a.fits; });
 }
 
-RunPlan planned(Variant variant, const DeviceMemory& memory) {
-  const Model model = build_model(variant.run.model);
-  place_run(variant.run, model, variant.world, memory.per_rank(variant.world));
-  return plan_run(variant.run, variant.world);
-}
-
-/// Plans until one fits when `stop_early`, else all.
-bool try_variants(const std::vector<Variant>& variants, const DeviceMemory& memory, bool stop_early,
-                  std::vector<Alternative>& tried) {
-  bool any = false;
+/// More ranks with devices of the same size, and of the other changes what they still need.
+void try_more_ranks(const RunConfig& run, const DeviceMemory& memory,
+                    std::vector<Alternative>& tried) {
+  const bool tied_to_ranks = !run.placement.shard_weights.empty() ||
+                             !run.placement.batch_weights.empty() || !run.placement.speed.empty() ||
+                             run.zero.shard_group_size > 0;
+  if (tied_to_ranks || !memory.is_same_for_all()) return;
   std::int64_t before = 0;
-  for (const Variant& variant : variants) {
-    const RunPlan plan = planned(variant, memory);
-    const bool fits = memory.holds(plan);
-    tried.push_back({fmt::format("{}", fmt::join(variant.changes, ", ")), plan.peak_bytes(), fits});
-    any = any || fits;
-    if (stop_early && (fits || plan.peak_bytes() == before)) break;  // more ranks save no more
-    before = plan.peak_bytes();
+  for (int world = 2 * memory.world(); world <= kMostRanks; world *= 2) {
+    const DeviceMemory more = memory.for_world(world);
+    const std::vector<Lever> levers = levers_of(run, more);
+    const Advisor advisor(run, more, levers);
+    const std::string ranks = fmt::format("--ranks {}", world);
+    Attempt best = advisor.unchanged();
+    if (!best.fits) {
+      const Attempt most = advisor.all();
+      best = most.fits ? advisor.fewest(most) : most;
+    }
+    tried.push_back(alternative(best, ranks));
+    if (best.fits || best.peak_bytes() == before) return;  // more ranks save no more
+    before = best.peak_bytes();
   }
-  return any;
+}
+
+/// What would do on every rank if all had the same, once everything that saves memory is done.
+std::string least_text(const RunConfig& run, const DeviceMemory& memory) {
+  constexpr std::int64_t kPlenty = std::int64_t{1} << 60;
+  const DeviceMemory plenty({kPlenty}, memory.world(), memory.kind());
+  const std::vector<Lever> levers = even_levers_of(run, memory.world());
+  const Attempt most = Advisor(run, plenty, levers).all();
+  const std::int64_t bytes = most.peak_bytes();
+  std::string text = bytes_text(bytes);
+  if (memory.reserve_bytes() > 0) {
+    text = fmt::format("{} ({} beside the reserve)", bytes_text(bytes + memory.reserve_bytes()),
+                       bytes_text(bytes));
+  }
+  text += " on every rank would do";
+  return most.changes.empty() ? text
+                              : text + fmt::format(", with {}", fmt::join(most.changes, ", "));
 }
 
 const Alternative* smallest_that_fits(const std::vector<Alternative>& alternatives) {
@@ -151,50 +236,23 @@ const Alternative* smallest_that_fits(const std::vector<Alternative>& alternativ
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::vector<std::int64_t> bytes, int world) : bytes_(std::move(bytes)) {
-  require(bytes_.size() == 1 || static_cast<int>(bytes_.size()) == world,
-          "--device-memory: expected one size, or {} (one per rank), got {}", world, bytes_.size());
-}
-
-std::vector<std::int64_t> DeviceMemory::per_rank(int world) const {
-  return memory_per_rank(bytes_, world);
-}
-
-std::int64_t DeviceMemory::of_rank(int rank) const {
-  return bytes_.size() == 1 ? bytes_.front() : bytes_[static_cast<std::size_t>(rank)];
-}
-
-bool DeviceMemory::holds(const RunPlan& plan) const {
-  return std::all_of(plan.needs.begin(), plan.needs.end(), [this](const RankNeeds& needs) {
-    return std::all_of(needs.ranks.begin(), needs.ranks.end(),
-                       [&](int rank) { return needs.peak_bytes <= of_rank(rank); });
-  });
-}
-
-int DeviceMemory::shortest_rank(const RunPlan& plan) const {
-  int shortest = 0;
-  std::int64_t most = INT64_MIN;
-  for (const RankNeeds& needs : plan.needs) {
-    for (const int rank : needs.ranks) {
-      const std::int64_t lacking = needs.peak_bytes - of_rank(rank);
-      if (lacking <= most) continue;
-      most = lacking;
-      shortest = rank;
-    }
-  }
-  return shortest;
-}
-
-std::vector<Alternative> find_alternatives(const RunConfig& run, int world,
-                                           const DeviceMemory& memory) {
-  const Variant base{run, world, {}};
-  const bool tied_to_ranks = !run.placement.shard_weights.empty() ||
-                             !run.placement.batch_weights.empty() || run.zero.shard_group_size > 0;
-  const bool may_add_ranks = memory.is_same_for_all() && !tied_to_ranks;
+std::vector<Alternative> find_alternatives(const RunConfig& run, const DeviceMemory& memory) {
+  const std::vector<Lever> levers = levers_of(run, memory);
+  const Advisor advisor(run, memory, levers);
   std::vector<Alternative> tried;
-  if (!try_variants(single_changes(base, memory, may_add_ranks), memory, false, tried)) {
-    try_variants(joint_changes(base, memory, may_add_ranks), memory, true, tried);
+  for (const Attempt& single : advisor.singles()) tried.push_back(alternative(single));
+  if (any_fits(tried)) return tried;
+  const Attempt most = advisor.all();
+  if (most.changes.size() > 1) {
+    tried.push_back(alternative(most.fits ? advisor.fewest(most) : most));
+    if (most.fits) return tried;
   }
+  if (const auto found = find_any_fit(run, memory)) {
+    tried.push_back({"what `sherd plan --fit --write FILE` finds: " + found->description,
+                     found->plan.peak_bytes(), true});
+    return tried;
+  }
+  try_more_ranks(run, memory, tried);
   return tried;
 }
 
@@ -205,14 +263,18 @@ Verdict judge(const RunConfig& run, const RunPlan& plan, const DeviceMemory& mem
   const int rank = memory.shortest_rank(plan);
   verdict.problem =
       fmt::format("rank {} needs {}, its device has {}", rank,
-                  bytes_text(plan.needs_of(rank).peak_bytes), bytes_text(memory.of_rank(rank)));
-  verdict.alternatives = find_alternatives(run, plan.world, memory);
+                  bytes_text(plan.needs_of(rank).peak_bytes), of_rank_text(memory, rank));
+  verdict.alternatives = find_alternatives(run, memory);
+  if (!any_fits(verdict.alternatives)) verdict.least = least_text(run, memory);
   return verdict;
 }
 
 std::string conclusion(const Verdict& verdict) {
   const Alternative* best = smallest_that_fits(verdict.alternatives);
-  if (best == nullptr) return verdict.problem + "; none of the changes tried makes it fit";
+  if (best == nullptr) {
+    return fmt::format("{}; none of the changes tried makes it fit: {}", verdict.problem,
+                       verdict.least);
+  }
   return fmt::format("{}; the smallest change that fits: {} (peak {})", verdict.problem,
                      best->change, bytes_text(best->peak_bytes));
 }

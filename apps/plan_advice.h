@@ -1,32 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "apps/device_sizes.h"
 #include "apps/run_plan.h"
 #include "runtime/config/run_config.h"
 
 namespace sherd {
-
-/// What the ranks' devices hold: one size for all ranks, or one for each.
-class DeviceMemory {
- public:
-  /// Throws ArgumentError unless there is one size, or one per rank.
-  DeviceMemory(std::vector<std::int64_t> bytes, int world);
-
-  std::int64_t of_rank(int rank) const;
-  bool holds(const RunPlan& plan) const;
-  /// The rank that lacks most; only of a plan that is not held.
-  int shortest_rank(const RunPlan& plan) const;
-  bool is_same_for_all() const { return bytes_.size() == 1; }
-  /// Of each of `world` ranks.
-  std::vector<std::int64_t> per_rank(int world) const;
-
- private:
-  std::vector<std::int64_t> bytes_;
-};
 
 /// A run that was planned in place of one that does not fit.
 struct Alternative {
@@ -35,16 +17,17 @@ struct Alternative {
   bool fits = false;
 };
 
-/// Smallest change first: each single change, then changes together until they fit or there are no
-/// more to make.
-std::vector<Alternative> find_alternatives(const RunConfig& run, int world,
-                                           const DeviceMemory& memory);
+/// Smallest change first: each single change of a key; when none fits, the fewest changes that
+/// together do, each as mild as fits; then what `--fit` finds; then more ranks. The last one that
+/// was tried stands for all of its kind that do not fit.
+std::vector<Alternative> find_alternatives(const RunConfig& run, const DeviceMemory& memory);
 
 /// Whether a plan fits, and what would make the run fit.
 struct Verdict {
   bool fits = true;
   std::string problem;
   std::vector<Alternative> alternatives;
+  std::string least;  ///< when none of them fits: what would do on every rank, with which changes
 };
 Verdict judge(const RunConfig& run, const RunPlan& plan, const DeviceMemory& memory);
 

@@ -32,6 +32,10 @@ std::string target_lines(const PlanTarget& target) {
   return text;
 }
 
+std::string target_lines(const PlanTarget& target, const DeviceMemory& memory) {
+  return target_lines(target) + (target.memory ? "" : reserve_line(memory));
+}
+
 nlohmann::ordered_json target_json(const PlanTarget& target) {
   nlohmann::ordered_json json = {{"device", target.device == DeviceChoice::cuda ? "cuda" : "cpu"}};
   if (target.memory) {

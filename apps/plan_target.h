@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/device_memory.h"
+#include "apps/device_sizes.h"
 #include "runtime/config/run_config.h"
 
 namespace sherd {
@@ -25,6 +26,8 @@ PlanTarget find_target(DeviceChoice wanted, int ranks, int gpus);
 
 /// "device  GPUs: as asked for", and a line for the memory.
 std::string target_lines(const PlanTarget& target);
+/// The same, and what of sizes that were given is reserved.
+std::string target_lines(const PlanTarget& target, const DeviceMemory& memory);
 /// `device`, and `usable_memory` where memory was read.
 nlohmann::ordered_json target_json(const PlanTarget& target);
 

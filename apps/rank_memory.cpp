@@ -1,13 +1,15 @@
 #include "apps/rank_memory.h"
 
-#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "apps/agreement.h"
 #include "apps/device_memory.h"
+#include "apps/device_sizes.h"
 #include "apps/plan_advice.h"
 #include "apps/proc_memory.h"
+#include "apps/quantity.h"
 #include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
@@ -16,23 +18,17 @@
 namespace sherd {
 namespace {
 
-std::int64_t usable_of_gpu(Device device, Communicator& world) {
-  CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
-  info.free_bytes /= ranks_at(world, info.pci_bus_id);
-  return usable_memory(info, world.size()).bytes();
-}
+/// Free memory differs by so much between two looks at a GPU that nobody else uses, and a run file
+/// may fill what an earlier look found. The reserve bears it.
+constexpr std::int64_t kBetweenLooks = std::int64_t{128} << 20;
 
-std::int64_t usable_of_host(const MpiSession& session, Communicator& world) {
-  return on_all_ranks(world, [&] {
-    std::ifstream meminfo("/proc/meminfo");
-    return usable_host_memory(available_bytes(meminfo), session.local_size()).bytes();
-  });
-}
+/// What ranks' devices have free for plans now.
+struct FreeMemory {
+  std::vector<std::int64_t> usable;     ///< of each rank alone
+  std::vector<std::int64_t> available;  ///< CPUs: of each rank's machine, for all ranks on it
+};
 
-std::vector<std::int64_t> usable_on_ranks(Device device, const MpiSession& session,
-                                          Communicator& world) {
-  const std::int64_t own =
-      device.is_cpu() ? usable_of_host(session, world) : usable_of_gpu(device, world);
+std::vector<std::int64_t> on_ranks(Communicator& world, std::int64_t own) {
   std::vector<std::int64_t> bytes;
   for (const std::string& text : gather_texts(world, std::to_string(own))) {
     bytes.push_back(std::stoll(text));
@@ -40,29 +36,85 @@ std::vector<std::int64_t> usable_on_ranks(Device device, const MpiSession& sessi
   return bytes;
 }
 
-void place_within(LoadedConfig& config, const Model& model,
-                  const std::vector<std::int64_t>& memory) {
-  const int world = static_cast<int>(memory.size());
-  place_run(config.run, model, world, memory);
-  const DeviceMemory devices(memory, world);
-  const RunPlan plan = plan_run(config.run, world);
-  if (!devices.holds(plan)) throw ArgumentError(conclusion(judge(config.run, plan, devices)));
+FreeMemory free_on_gpus(Device device, Communicator& world) {
+  CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
+  info.free_bytes /= ranks_at(world, info.pci_bus_id);
+  return {on_ranks(world, usable_memory(info, world.size()).bytes()), {}};
+}
+
+FreeMemory free_on_hosts(const MpiSession& session, Communicator& world) {
+  const std::int64_t available = on_all_ranks(world, host_available_bytes);
+  const UsableMemory usable = usable_host_memory(available, session.local_size());
+  return {on_ranks(world, usable.bytes()), on_ranks(world, available)};
+}
+
+[[noreturn]] void refuse(const RunConfig& run, const RunPlan& plan, const DeviceMemory& memory) {
+  throw ArgumentError(conclusion(judge(run, plan, memory)));
+}
+
+/// Throws when ranks together take more than their machine has, with what an equal part allows.
+void check_machines(const RunConfig& run, const RunPlan& plan,
+                    const std::vector<std::string>& hostnames,
+                    const std::vector<std::int64_t>& available) {
+  std::map<std::string, std::vector<int>> machines;
+  for (int rank = 0; rank < plan.world; ++rank) {
+    machines[hostnames[static_cast<std::size_t>(rank)]].push_back(rank);
+  }
+  std::vector<std::int64_t> parts(available.size());
+  bool holds = true;
+  for (const auto& [name, ranks] : machines) {
+    std::int64_t needed = 0;
+    for (const int rank : ranks) {
+      const auto r = static_cast<std::size_t>(rank);
+      needed += plan.needs_of(rank).peak_bytes;
+      parts[r] = available[r] / static_cast<std::int64_t>(ranks.size());
+    }
+    holds = holds && needed <= available[static_cast<std::size_t>(ranks.front())];
+  }
+  if (!holds) refuse(run, plan, {parts, plan.world});
+}
+
+/// Throws when a GPU has less free than the plan takes of it and libraries need beside it.
+void check_gpus(const RunConfig& run, const Model& model, const RunPlan& plan,
+                std::vector<std::int64_t> usable) {
+  for (std::int64_t& bytes : usable) bytes += kBetweenLooks;
+  const DeviceMemory now = DeviceMemory::leaving(std::move(usable), plan.world, DeviceKind::cuda);
+  if (now.holds(plan)) return;
+  if (goes_by_memory(run.placement)) {
+    RunConfig placed = run;
+    place_run(placed, model, plan.world, now.per_rank());
+    const RunPlan other = plan_run(placed, plan.world);
+    require(!now.holds(other),
+            "placement.memory gives ranks more than their devices have free: rank {} needs {}, its "
+            "device has {}; without placement.memory the run fits (peak {})",
+            now.shortest_rank(plan), bytes_text(plan.needs_of(now.shortest_rank(plan)).peak_bytes),
+            of_rank_text(now, now.shortest_rank(plan)), bytes_text(other.peak_bytes()));
+  }
+  refuse(run, plan, now);
 }
 
 }  // namespace
 
 void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
                     const MpiSession& session, Communicator& world) {
-  const PlacementConfig& placement = config.run.placement;
-  if (placement.memory.empty() && !goes_by_memory(placement)) return;
-  const bool given = !placement.memory.empty();
-  const std::vector<std::int64_t> memory = given ? memory_per_rank(placement.memory, world.size())
-                                                 : usable_on_ranks(device, session, world);
+  RunConfig& run = config.run;
+  const bool given = !run.placement.memory.empty();
+  const FreeMemory free =
+      device.is_cpu() ? free_on_hosts(session, world) : free_on_gpus(device, world);
+  const DeviceMemory memory = on_all_ranks(world, [&] {
+    return given ? DeviceMemory(run.placement.memory, world.size(), device.kind)
+                 : DeviceMemory::leaving(free.usable, world.size(), device.kind);
+  });
   on_all_ranks(world, [&] {
-    place_within(config, model, memory);
+    place_run(run, model, world.size(), memory.per_rank());
+    if (world.rank() > 0) return true;  // one verdict for all
+    const RunPlan plan = plan_run(run, world.size());
+    if ((given || goes_by_memory(run.placement)) && !memory.holds(plan)) refuse(run, plan, memory);
+    if (device.is_cpu()) check_machines(run, plan, session.hostnames(), free.available);
+    if (!device.is_cpu()) check_gpus(run, model, plan, free.usable);
     return true;
   });
-  record_placement(config, memory);
+  if (given || goes_by_memory(run.placement)) record_placement(config, memory.size_per_rank());
 }
 
 }  // namespace sherd

@@ -10,8 +10,8 @@ namespace sherd {
 
 /// Collective: finds the counts of a run whose placement goes by memory, from what
 /// `placement.memory` gives or the ranks' devices have free, and writes down in the settings what
-/// follows. Where memory is known, a run that takes more than a rank may ends here, on all ranks:
-/// throws ArgumentError with the smallest change that fits.
+/// follows. A run that takes more than is given, or more than devices or machines have free now,
+/// ends here, on all ranks: throws ArgumentError with the smallest change that fits.
 void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
                     const MpiSession& session, Communicator& world);
 

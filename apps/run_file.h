@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/plan_advice.h"
+#include "apps/device_sizes.h"
 #include "apps/run_source.h"
 
 namespace sherd {
@@ -11,6 +11,6 @@ namespace sherd {
 /// The text of a run's file with `changes` (key=JSON; null takes a key away), for ranks that may
 /// take `memory`, placed where it goes by memory.
 std::string changed_run_file(const RunSource& source, const std::vector<std::string>& changes,
-                             int ranks, const DeviceMemory& memory);
+                             const DeviceMemory& memory);
 
 }  // namespace sherd

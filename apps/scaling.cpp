@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "apps/run_plan.h"
+#include "models/build.h"
+#include "runtime/placement.h"
 
 namespace sherd {
 namespace {
@@ -52,15 +54,18 @@ std::int64_t largest_that(std::int64_t low, std::int64_t high,
 
 class ScalingSearch {
  public:
-  ScalingSearch(const RunConfig& run, int ranks, std::int64_t memory_bytes, int stage)
-      : run_(run), model_(run.model) {
-    found_.ranks = ranks;
-    found_.memory_bytes = memory_bytes;
+  ScalingSearch(const RunConfig& run, const DeviceMemory& memory, int stage)
+      : run_(run), model_(run.model), memory_(memory), bytes_(memory.per_rank()) {
+    const std::vector<std::int64_t>& sizes = memory.sizes();
+    found_.ranks = memory.world();
+    found_.memory_bytes = *std::min_element(sizes.begin(), sizes.end());
+    if (!memory.is_same_for_all()) found_.sizes = sizes;
     found_.stage = stage;
     run_.zero.stage = stage;
     run_.zero.shard_group_size = 0;
     run_.placement = {};
-    run_.batch.train = run_.batch.micro * ranks;
+    if (stage > 0 && !memory.is_same_for_all()) run_.placement.shards = PlaceBy::memory;
+    run_.batch.train = run_.batch.micro * found_.ranks;
     run_.model.path.clear();
   }
 
@@ -108,8 +113,9 @@ class ScalingSearch {
   /// Remembers the largest that does.
   bool fits(const ModelConfig& model) {
     run_.model = model;
+    place_run(run_, build_model(model), found_.ranks, bytes_);
     const RunPlan plan = plan_run(run_, found_.ranks);
-    if (plan.peak_bytes() > found_.memory_bytes) return false;
+    if (!memory_.holds(plan)) return false;
     if (plan.parameters <= found_.parameters) return true;
     found_.parameters = plan.parameters;
     found_.model = model;
@@ -123,6 +129,8 @@ class ScalingSearch {
 
   RunConfig run_;
   ModelConfig model_;
+  const DeviceMemory& memory_;
+  std::vector<std::int64_t> bytes_;  // that each rank may take
   LargestModel found_;
 };
 
@@ -150,9 +158,8 @@ ModelConfig scaled_model(const ModelConfig& model, std::int64_t layers, std::int
   return other;
 }
 
-LargestModel find_largest_model(const RunConfig& run, int ranks, std::int64_t memory_bytes,
-                                int stage) {
-  return ScalingSearch(run, ranks, memory_bytes, stage).run();
+LargestModel find_largest_model(const RunConfig& run, const DeviceMemory& memory, int stage) {
+  return ScalingSearch(run, memory, stage).run();
 }
 
 std::vector<std::string> changes_for(const LargestModel& found, const RunConfig& run) {
@@ -177,7 +184,8 @@ std::vector<std::string> changes_for(const LargestModel& found, const RunConfig&
   }
   set("zero_optimization.stage", found.stage);
   set("zero_optimization.shard_group_size", 0);
-  set("placement.shards", "\"even\"");
+  const bool by_memory = found.stage > 0 && !found.sizes.empty();
+  set("placement.shards", by_memory ? "\"memory\"" : "\"even\"");
   set("placement.batch", "\"even\"");
   set("train_micro_batch_size_per_gpu", run.batch.micro);
   set("train_batch_size", run.batch.micro * found.ranks);
@@ -185,17 +193,29 @@ std::vector<std::string> changes_for(const LargestModel& found, const RunConfig&
   return changes;
 }
 
+bool are_of_ranks(std::span<const std::int64_t> sizes, int ranks) {
+  const bool differ = std::any_of(sizes.begin(), sizes.end(),
+                                  [&](std::int64_t size) { return size != sizes.front(); });
+  return differ && sizes.size() == static_cast<std::size_t>(ranks);
+}
+
 std::vector<LargestModel> find_largest_models(const RunConfig& run, int most_ranks,
-                                              std::span<const std::int64_t> memories) {
-  std::vector<int> worlds;
-  for (int ranks = 1; ranks < most_ranks; ranks *= 2) worlds.push_back(ranks);
-  worlds.push_back(most_ranks);
+                                              std::span<const std::int64_t> sizes,
+                                              DeviceKind kind) {
+  std::vector<DeviceMemory> worlds;
+  if (are_of_ranks(sizes, most_ranks)) {
+    worlds.push_back({{sizes.begin(), sizes.end()}, most_ranks, kind});
+  } else {
+    for (auto size = sizes.begin(); size != sizes.end(); ++size) {
+      if (std::find(sizes.begin(), size, *size) != size) continue;
+      for (int ranks = 1; ranks < most_ranks; ranks *= 2) worlds.push_back({{*size}, ranks, kind});
+      worlds.push_back({{*size}, most_ranks, kind});
+    }
+  }
   std::vector<LargestModel> found;
-  for (const std::int64_t memory : memories) {
-    for (const int ranks : worlds) {
-      for (int stage = 0; stage < kStages; ++stage) {
-        found.push_back(find_largest_model(run, ranks, memory, stage));
-      }
+  for (const DeviceMemory& memory : worlds) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      found.push_back(find_largest_model(run, memory, stage));
     }
   }
   return found;

@@ -16,13 +16,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json model_json(const LargestModel& model) {
-  return {{"ranks", model.ranks},
-          {"memory_bytes", model.memory_bytes},
-          {"stage", model.stage},
-          {"parameters", model.parameters},
-          {"layers", model.layers},
-          {"hidden_size", model.hidden_size},
-          {"intermediate_size", model.model.intermediate_size}};
+  Json json = {{"ranks", model.ranks},
+               {"memory_bytes", model.memory_bytes},
+               {"stage", model.stage},
+               {"parameters", model.parameters},
+               {"layers", model.layers},
+               {"hidden_size", model.hidden_size},
+               {"intermediate_size", model.model.intermediate_size}};
+  if (!model.sizes.empty()) json["memory_bytes_of_ranks"] = model.sizes;
+  return json;
 }
 
 void draw(const PlanCommand& command, const RunConfig& run,
@@ -34,41 +36,53 @@ void draw(const PlanCommand& command, const RunConfig& run,
 }
 
 std::string largest_line(const LargestModel& model) {
-  return fmt::format("largest {} parameters at stage {} on {} of {}: {}, {} wide\n",
-                     count_text(static_cast<double>(model.parameters)), model.stage,
-                     counted(model.ranks, "rank"), bytes_text(model.memory_bytes),
-                     counted(model.layers, "layer"), model.hidden_size);
+  const std::string ranks = model.sizes.empty() ? counted(model.ranks, "rank") + ", " : "";
+  return fmt::format("largest {} parameters at stage {} on {}{}: {}, {} wide\n",
+                     count_text(static_cast<double>(model.parameters)), model.stage, ranks,
+                     sizes_text(model), counted(model.layers, "layer"), model.hidden_size);
 }
 
 /// The one model for all ranks at the run's stage, and its run file.
 std::vector<LargestModel> write_largest(const PlanCommand& command, const RunConfig& run,
-                                        std::int64_t memory) {
+                                        const DeviceMemory& memory) {
   require(run.model.path.empty(),
           "--scaling --write makes a model of another size, but the run starts from the weights in "
           "{}; write its sizes into the run file instead",
           run.model.path);
-  const LargestModel found = find_largest_model(run, command.ranks, memory, run.zero.stage);
-  require(found.parameters > 0, "not even one layer of the narrowest model fits {} a rank",
-          bytes_text(memory));
-  write_text_file(command.write, changed_run_file(command.source, changes_for(found, run),
-                                                  command.ranks, {{memory}, command.ranks}));
+  const LargestModel found = find_largest_model(run, memory, run.zero.stage);
+  require(found.parameters > 0, "not even one layer of the narrowest model fits: {}",
+          sizes_text(found));
+  write_text_file(command.write, changed_run_file(command.source, changes_for(found, run), memory));
   return {found};
+}
+
+/// What a card's own size leaves out, for one rank and for several.
+std::string reserve_lines(int ranks, std::int64_t size, DeviceKind kind) {
+  std::string text = reserve_line({{size}, ranks, kind});
+  if (ranks > 1) text += reserve_line({{size}, 1, kind});
+  return text;
 }
 
 }  // namespace
 
 ExitCode scaling_command(const PlanCommand& command, const RunConfig& run,
-                         const PlanTarget& target) {
-  require(!command.device_memory.empty(),
-          "--scaling needs --device-memory: one or more sizes of a rank's memory, or {}",
-          kMemoryHere);
-  const std::vector<std::int64_t> memories = parse_byte_list(command.device_memory);
-  require(command.write.empty() || memories.size() == 1,
-          "--scaling --write is for one size of memory, got {}", memories.size());
-  const std::vector<LargestModel> models = command.write.empty()
-                                               ? find_largest_models(run, command.ranks, memories)
-                                               : write_largest(command, run, memories.front());
-  std::string text = target_lines(target);
+                         const std::vector<std::int64_t>& sizes, const PlanTarget& target) {
+  require(
+      !sizes.empty(),
+      "--scaling needs --device-memory, {}, or placement.memory: a size for each rank, or sizes "
+      "of which all ranks have the same",
+      kMemoryHere);
+  const bool on_gpus = target.device == DeviceChoice::cuda;
+  const DeviceKind kind = on_gpus ? DeviceKind::cuda : DeviceKind::cpu;
+  const bool one_world =
+      sizes.size() == 1 || sizes.size() == static_cast<std::size_t>(command.ranks);
+  require(command.write.empty() || one_world,
+          "--scaling --write is for one size of memory, or one per rank: got {} for {}",
+          sizes.size(), counted(command.ranks, "rank"));
+  const std::vector<LargestModel> models =
+      command.write.empty() ? find_largest_models(run, command.ranks, sizes, kind)
+                            : write_largest(command, run, {sizes, command.ranks, kind});
+  std::string text = target_lines(target) + reserve_lines(command.ranks, sizes.front(), kind);
   text += command.write.empty() ? scaling_table(models) : largest_line(models.front());
   if (command.json) {
     Json json = target_json(target);

@@ -114,11 +114,18 @@ std::string stage_line(const Axes& axes, std::span<const LargestModel> models, i
 
 }  // namespace
 
+std::string sizes_text(const LargestModel& model) {
+  if (model.sizes.empty()) return bytes_text(model.memory_bytes) + " a rank";
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : model.sizes) sizes.push_back(bytes_text(size));
+  return fmt::format("ranks of {}, shards by memory", fmt::join(sizes, ", "));
+}
+
 std::string scaling_table(std::span<const LargestModel> models) {
   std::string text;
   for (const auto& [memory, panel] : by_memory(models)) {
-    text += fmt::format("{}{} a rank: parameters (layers x width) of the largest model\n",
-                        text.empty() ? "" : "\n", bytes_text(memory));
+    text += fmt::format("{}{}: parameters (layers x width) of the largest model\n",
+                        text.empty() ? "" : "\n", sizes_text(panel.front()));
     text += fmt::format("{:>6}{:>22}{:>22}{:>22}{:>22}", "ranks", "stage 0", "stage 1", "stage 2",
                         "stage 3");
     for (const LargestModel& model : panel) {
@@ -144,7 +151,7 @@ std::string scaling_svg(std::span<const LargestModel> models, const std::string&
   for (const auto& [memory, panel] : panels) {
     const Axes axes = axes_of(panel, left);
     svg += grid(axes, panel);
-    svg += text_at(left + kPanelWidth / 2, kTop - 14, "middle", bytes_text(memory) + " a rank");
+    svg += text_at(left + kPanelWidth / 2, kTop - 14, "middle", sizes_text(panel.front()));
     for (int stage = 0; stage < 4; ++stage) svg += stage_line(axes, panel, stage);
     left += stride;
   }

@@ -160,7 +160,7 @@ if wants train; then
   done
   # The users' case: four ranks of unequal memory, filled in order, on however few GPUs.
   one bert-4-unequal train 4 examples/bert_unequal.json --set share_gpus=true --set steps=60 \
-    --set 'placement.memory=["64MiB","96MiB","96MiB","52MiB"]'  # cuBLASLt's workspace is in the plan too
+    --set 'placement.memory=["3776MiB","3808MiB","3808MiB","3764MiB"]'  # 3712 MiB of each are the reserve
   if [ -n "$peer" ]; then
     one "fsdp2-1.5b-$ranks" timeout 150 torchrun --nproc_per_node="$ranks" "$peer" --model qwen15b --batch 4 --seq 4096
   fi

@@ -114,8 +114,12 @@ constexpr SchemaKey kKeys[] = {
      .min = 0},
     {.path = "placement.memory",
      .type = strings,
-     .meaning = "what each rank may take, such as \"24GiB\": one size for all, or one per rank; a "
-                "run that takes more is refused",
+     .meaning =
+         "what each rank's device holds, such as \"24GiB\": one size for all, or one per "
+         "rank. On CPUs the plan may take all of it; on GPUs it is the size of the card, or "
+         "of the rank's part of it, and a reserve for driver and libraries is taken off: 2.1 "
+         "GiB where one rank runs alone, 3.6 GiB with NCCL. A run that takes more is refused, "
+         "and so is one for which less is free when it starts",
      .otherwise = "what the devices have free, where shards or batch ask for it"},
 
     {.path = "data.train",

@@ -29,7 +29,7 @@ RunConfig resolved(const std::vector<std::string>& changes = {}) {
 
 FitSearch search(const std::vector<std::int64_t>& memory) {
   const std::vector<Rates> rates = rates_for(usual_rates(DeviceChoice::cuda), DType::f32, 4);
-  return find_fits(resolved(), 4, DeviceMemory(memory, 4), rates);
+  return find_fits(resolved(), DeviceMemory(memory, 4), rates);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST_CASE("with less memory the search shards more and runs again, and is never 
 
 TEST_CASE("when nothing fits, the smallest run says how much it lacks") {
   CHECK(search({1000}).best.empty());
-  const std::string lacking = smallest_run_that_fits(resolved(), 4, DeviceMemory({1000}, 4));
+  const std::string lacking = smallest_run_that_fits(resolved(), DeviceMemory({1000}, 4));
   CHECK_THAT(lacking, ContainsSubstring("stage 3"));
   CHECK_THAT(lacking, ContainsSubstring("in all"));
 }
@@ -96,7 +96,7 @@ TEST_CASE("a slow card among fast ones gets less of the batch, and the step is f
   Rates slow = fast;
   slow.products /= 5.0;
   const std::vector<Rates> rates = {fast, slow, fast, fast};
-  const FitSearch found = find_fits(resolved(), 4, memory, rates);
+  const FitSearch found = find_fits(resolved(), memory, rates);
   REQUIRE(!found.best.empty());
   const Fit& best = found.best.front();
   INFO(best.description);
@@ -108,7 +108,7 @@ TEST_CASE("a slow card among fast ones gets less of the batch, and the step is f
   CHECK(best.plan.time.seconds < 0.3 * slowed.time.seconds);  // of 5/20 that products allow
 
   RunConfig again = resolved(best.changes);
-  place_run(again, build_model(again.model), 4, memory.per_rank(4));
+  place_run(again, build_model(again.model), 4, memory.per_rank());
   const RunPlan same = plan_run(again, 4, {nullptr, rates});
   CHECK(same.hash == best.plan.hash);
   CHECK(same.batch.rank_samples == best.plan.batch.rank_samples);

@@ -240,6 +240,44 @@ TEST_CASE("a plan says which device it is for, and GPUs need none here") {
   CHECK(workspace("cuda") >= workspace("cpu") + (32 << 20));  // what cuBLASLt works in
 }
 
+TEST_CASE("a GPU's given size is the card's: a reserve is taken off and told") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) + " --ranks 2 --device cuda";
+  const std::int64_t card = std::int64_t{8} << 30;
+  const auto plan_of = [](const std::string& command) {
+    return nlohmann::json::parse(run_sherd(command + " --format json 2>/dev/null").output);
+  };
+  const auto plan = plan_of(run + " --device-memory 8GiB");
+  const auto reserve = plan["reserve_bytes"].get<std::int64_t>();
+  CHECK(reserve > std::int64_t{3} << 30);
+  CHECK(plan["ranks"][0]["memory_bytes"] == card - reserve);
+  const CommandResult small = run_sherd(run + " --device-memory 3650MiB");
+  INFO(small.output);
+  CHECK(small.exit_code == 2);
+  CHECK(small.says("reserve 3.6 GiB of each card for the driver's context"));
+  CHECK(small.says("its device has 0 B (3.6 GiB less 3.6 GiB)"));
+  CHECK(small.says("beside the reserve) on every rank would do"));
+
+  const std::string found = folder.path("found.json");
+  const auto fit = plan_of(run + " --fit --device-memory 8GiB --write " + found);
+  CHECK(fit["reserve_bytes"] == reserve);
+  CHECK(fit["fit"][0]["peak_bytes"].get<std::int64_t>() <= card - reserve);
+  const auto again = plan_of("plan " + found + " --ranks 2 --device cuda");
+  CHECK(again["ranks"][0]["memory_bytes"] == card - reserve);
+  CHECK(again["fits"] == true);
+}
+
+TEST_CASE("a run that is larger than its machine ends with 2, and what would help", "[dist]") {
+  const TemporaryFolder folder;
+  const CommandResult refused = run_ranks(
+      2, "train " + write_mlp_run(folder) + " --set 'model.layers=[10000, 1000000000, 5]'");
+  INFO(refused.output);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.says("rank 0 needs "));
+  CHECK(refused.says("on every rank would do"));
+  CHECK(!refused.says("step 1/"));
+}
+
 TEST_CASE("what devices here have free can stand in for a size, less a reserve") {
   const TemporaryFolder folder;
   const std::string run =
@@ -276,6 +314,32 @@ TEST_CASE("the largest model is written as a run file that takes what was planne
   }
   CHECK(run_sherd("plan " + run + " --ranks 2 --write " + largest).exit_code == 2);
   CHECK(
-      run_sherd("plan " + run + " --ranks 2 --scaling --device-memory 3MiB,4MiB --write " + largest)
-          .says("is for one size of memory, got 2"));
+      run_sherd("plan " + run + " --ranks 4 --scaling --device-memory 3MiB,4MiB --write " + largest)
+          .says("is for one size of memory, or one per rank: got 2 for 4 ranks"));
+}
+
+TEST_CASE("the largest model of unequal ranks is found for just those, and trains", "[dist]") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder) + " --set zero_optimization.stage=3";
+  const std::string largest = folder.path("largest.json");
+  const std::string scaling = "plan " + run + " --ranks 2 --scaling";
+  const CommandResult table = run_sherd(scaling + " --device-memory 3MiB,4MiB");
+  CHECK(table.says("ranks of 3.0 MiB, 4.0 MiB, shards by memory: parameters"));
+  CHECK(run_sherd(scaling + " --set 'placement.memory=[\"3MiB\",\"4MiB\"]'").output ==
+        table.output);
+
+  const CommandResult told = run_sherd(scaling + " --device-memory 3MiB,4MiB --write " + largest);
+  INFO(told.output);
+  REQUIRE(told.exit_code == 0);
+  CHECK(told.says("on ranks of 3.0 MiB, 4.0 MiB, shards by memory"));
+  const auto plan = nlohmann::json::parse(
+      run_sherd("plan " + largest + " --ranks 2 --format json 2>/dev/null").output);
+  CHECK(plan["fits"] == true);
+  CHECK(plan["ranks"][1]["memory_bytes"] == 4 << 20);
+  CHECK(plan["ranks"][1]["peak_bytes"] > 3 << 20);
+  REQUIRE(run_ranks(2, "train " + largest).exit_code == 0);
+  const auto memory = nlohmann::json::parse(folder.read("run/memory.json"));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(memory[rank]["measured_bytes"] == plan["ranks"][rank]["peak_bytes"]);
+  }
 }

@@ -88,7 +88,7 @@ TEST_CASE("when memory is short, alternatives are planned and the smallest that 
   const DeviceMemory memory({plan.peak_bytes() - 1}, 4);
   CHECK(!memory.holds(plan));
   CHECK(DeviceMemory({plan.peak_bytes()}, 4).holds(plan));
-  const std::vector<Alternative> tried = find_alternatives(run, 4, memory);
+  const std::vector<Alternative> tried = find_alternatives(run, memory);
   REQUIRE(!tried.empty());
   CHECK(tried.front().change == "zero_optimization.stage=1");
   CHECK(tried.front().fits);
@@ -100,10 +100,11 @@ TEST_CASE("when memory is short, alternatives are planned and the smallest that 
 
 TEST_CASE("changes are put together when none suffices alone") {
   const RunConfig run = resolved(kSmall, 2);
-  const std::vector<Alternative> tried = find_alternatives(run, 2, DeviceMemory({1}, 2));
+  const std::vector<Alternative> tried = find_alternatives(run, DeviceMemory({1}, 2));
   CHECK(std::none_of(tried.begin(), tried.end(), [](const auto& a) { return a.fits; }));
   const auto joint = std::find_if(tried.begin(), tried.end(), [](const Alternative& a) {
-    return a.change.find("stage=3, activation_checkpointing") != std::string::npos;
+    return a.change.find("stage=3, ") != std::string::npos &&
+           a.change.find("activation_checkpointing.enabled=true") != std::string::npos;
   });
   REQUIRE(joint != tried.end());
   CHECK(joint->peak_bytes < tried.front().peak_bytes);
@@ -118,4 +119,82 @@ TEST_CASE("each rank is held against its own device") {
   CHECK(!second.holds(plan));
   CHECK(second.shortest_rank(plan) == 1);
   CHECK_THROWS_AS(DeviceMemory({1, 2, 3}, 2), ArgumentError);
+}
+
+namespace {
+
+/// The smallest change for a run on ranks of these memories, and whether it really does.
+std::string smallest_change(const std::vector<std::string>& overrides,
+                            const std::vector<std::int64_t>& memory, int world = 4) {
+  const RunConfig run = resolved(kSmall, world, overrides);
+  const std::vector<Alternative> tried = find_alternatives(run, DeviceMemory(memory, world));
+  const auto found = std::find_if(tried.begin(), tried.end(), [](const auto& a) { return a.fits; });
+  return found == tried.end() ? "" : found->change;
+}
+
+std::int64_t peak_of(const std::vector<std::string>& overrides, int world = 4) {
+  return plan_run(resolved(kSmall, world, overrides), world).peak_bytes();
+}
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::string& b) {
+  a.push_back(b);
+  return a;
+}
+
+const std::vector<std::string> kLeast = {"zero_optimization.stage=3",
+                                         "train_micro_batch_size_per_gpu=1",
+                                         "activation_checkpointing.enabled=true"};
+
+}  // namespace
+
+TEST_CASE("gathering late, resharding and larger groups are single changes") {
+  const std::int64_t late = peak_of(kLeast + "zero_optimization.prefetch_units=0");
+  CHECK(smallest_change(kLeast, {late}) == "zero_optimization.prefetch_units=0");
+  const auto kept = kLeast + "zero_optimization.reshard_after_forward=false";
+  CHECK(smallest_change(kept, {peak_of(kLeast)}) == "zero_optimization.reshard_after_forward=true");
+  const auto grouped = kLeast + "zero_optimization.shard_group_size=2";
+  CHECK(smallest_change(grouped, {peak_of(kLeast)}) == "zero_optimization.shard_group_size=0");
+}
+
+TEST_CASE("two changes that do are told before three, each as mild as fits") {
+  const std::vector<std::string> two = {"zero_optimization.stage=3",
+                                        "train_micro_batch_size_per_gpu=2"};
+  const std::int64_t enough = peak_of(two);
+  REQUIRE(peak_of({"zero_optimization.stage=3"}) > enough);
+  REQUIRE(peak_of({"train_micro_batch_size_per_gpu=1"}) > enough);
+  REQUIRE(peak_of({"zero_optimization.stage=2", two.back()}) > enough);
+  CHECK(smallest_change({}, {enough}) ==
+        "zero_optimization.stage=3, train_micro_batch_size_per_gpu=2 (train_batch_size stays 8)");
+}
+
+TEST_CASE("sizes that are equal are the same however they are given") {
+  const std::int64_t less = peak_of(kLeast + "zero_optimization.prefetch_units=0") - 1;
+  const std::string more = smallest_change(kLeast, {less});
+  CHECK(more.find("--ranks 8") != std::string::npos);
+  CHECK(smallest_change(kLeast, {less, less, less, less}) == more);
+}
+
+TEST_CASE("when nothing helps, it is told what would do, and that does") {
+  const RunConfig run = resolved(kSmall, 4, {"placement.shards=[1, 2, 1, 1]"});
+  const DeviceMemory memory({1000, 2000, 1000, 1000}, 4);
+  const Verdict verdict = judge(run, plan_run(run, 4), memory);
+  REQUIRE(!verdict.fits);
+  const std::int64_t least = peak_of(kLeast + "zero_optimization.prefetch_units=0");
+  INFO(conclusion(verdict));
+  CHECK(verdict.least.find(bytes_text(least) + " on every rank would do, with ") == 0);
+  CHECK(conclusion(verdict).find(verdict.least) != std::string::npos);
+}
+
+TEST_CASE("what the search finds stands for changes of other kinds") {
+  // A batch dealt by speed loads rank 1 with samples for which it has no room.
+  const std::vector<std::string> by_speed = {"zero_optimization.stage=3",
+                                             "placement.shards=fill",
+                                             "placement.batch=\"speed\"",
+                                             "placement.speed=[1, 9, 1, 1]",
+                                             "activation_checkpointing.enabled=true",
+                                             "zero_optimization.prefetch_units=0"};
+  const std::int64_t even = peak_of(kLeast + "zero_optimization.prefetch_units=0");
+  const std::string found = smallest_change(by_speed, {even, even + 1000, even, even});
+  INFO(found);
+  CHECK(!found.empty());
 }

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "apps/run_plan.h"
+#include "models/build.h"
 #include "runtime/config/load.h"
+#include "runtime/placement.h"
 
 using namespace sherd;
 
@@ -69,7 +71,7 @@ TEST_CASE("what less than a layer leaves goes into wider feed-forward layers") {
   const int ranks = GENERATE(1, 3);
   const int stage = GENERATE(0, 3);
   CAPTURE(memory, ranks, stage);
-  const LargestModel found = find_largest_model(run, ranks, memory, stage);
+  const LargestModel found = find_largest_model(run, DeviceMemory({memory}, ranks), stage);
   CHECK(found.model.intermediate_size >= 96);
   CHECK(found.model.intermediate_size % 8 == 0);
   run.zero.stage = stage;
@@ -85,7 +87,7 @@ TEST_CASE("the settings of a model that was found make that model") {
   const std::string text = GENERATE(as<std::string>(), kLlama, kMlp, kGpt2, kBert);
   CAPTURE(text);
   const RunConfig run = resolved(text);
-  const LargestModel found = find_largest_model(run, 4, 3'000'000, 2);
+  const LargestModel found = find_largest_model(run, DeviceMemory({3'000'000}, 4), 2);
   const RunConfig again = resolved(text, changes_for(found, run));
   CHECK(plan_run(again, 4).parameters == found.parameters);
   CHECK(plan_run(again, 4).peak_bytes() <= 3'000'000);
@@ -114,7 +116,7 @@ TEST_CASE("an mlp keeps its layers and grows in width") {
   const RunConfig run = resolved(kMlp);
   CHECK(scaled_model(run.model, 1, 12).layers == std::vector<std::int64_t>{32, 96, 192, 96, 10});
   const std::int64_t memory[] = {2'000'000, 300'000};
-  const std::vector<LargestModel> models = find_largest_models(run, 2, memory);
+  const std::vector<LargestModel> models = find_largest_models(run, 4, memory);
   for (const LargestModel& model : models) {
     CAPTURE(model.ranks, model.stage, model.memory_bytes);
     CHECK(model.layers == 4);
@@ -122,6 +124,31 @@ TEST_CASE("an mlp keeps its layers and grows in width") {
     CHECK(peak_of(run, model, 1, steps) <= model.memory_bytes);
     CHECK(peak_of(run, model, 1, steps + 1) > model.memory_bytes);
   }
+}
+
+TEST_CASE("sizes of each rank are of one world, others of worlds of equal ranks, each once") {
+  const RunConfig run = resolved(kLlama);
+  const std::int64_t unequal[] = {700'000, 2'000'000, 1'000'000, 1'500'000};
+  const std::vector<LargestModel> models = find_largest_models(run, 4, unequal);
+  REQUIRE(models.size() == 4);
+  const DeviceMemory memory({std::begin(unequal), std::end(unequal)}, 4);
+  for (const LargestModel& model : models) {
+    CAPTURE(model.stage);
+    CHECK(model.sizes == memory.sizes());
+    RunConfig placed = resolved(kLlama, changes_for(model, run));
+    CHECK((placed.placement.shards == PlaceBy::memory) == (model.stage > 0));
+    place_run(placed, build_model(placed.model), 4, memory.per_rank());
+    CHECK(plan_run(placed, 4).parameters == model.parameters);
+    CHECK(memory.holds(plan_run(placed, 4)));
+  }
+  // More than four ranks as small as the smallest hold, and less than four as the largest.
+  CHECK(models[3].parameters > find_largest_model(run, {{700'000}, 4}, 3).parameters);
+  CHECK(models[3].parameters < find_largest_model(run, {{2'000'000}, 4}, 3).parameters);
+
+  const std::int64_t equal[] = {2'000'000, 2'000'000, 2'000'000, 2'000'000};
+  CHECK(find_largest_models(run, 4, equal).size() == 3 * 4);
+  const std::int64_t worlds[] = {1'000'000, 2'000'000, 1'000'000};
+  CHECK(find_largest_models(run, 2, worlds).size() == 2 * 2 * 4);
 }
 
 TEST_CASE("tables and pictures show every memory and stage") {
