@@ -10,6 +10,7 @@ import tempfile
 
 import measured_run
 
+START = measured_run.ROOT / "benchmarks/largest_model.json"
 LEAST_SHARE = 0.95
 STATES = ("parameters", "gradients", "optimizer")
 # A narrow model in f32, whose layers are small beside little memory.
@@ -39,18 +40,20 @@ def reserve_problems(usable, memory):
 
 
 def main():
-    parser = measured_run.arguments(__doc__)
+    parser = measured_run.arguments(__doc__, START)
     parser.add_argument("--memory", help="what a rank may take; GPUs: what they have free, CPUs: "
                         + MEMORY_OF_CPUS)
     parser.add_argument("--stage", type=int, default=3)
-    parser.add_argument("run_file", nargs="?", default="benchmarks/largest_model.json")
     options = parser.parse_args()
-    memory_of_rank = options.memory or ("auto" if options.device == "cuda" else MEMORY_OF_CPUS)
+    memory_of_rank = options.memory
+    if memory_of_rank is None:
+        memory_of_rank = "auto" if options.device == "cuda" else MEMORY_OF_CPUS
+    text = measured_run.TEXT_AT_HAND if options.run_file == START else []
     rows, problems = [], []
     for ranks in options.ranks:
         with tempfile.TemporaryDirectory() as folder:
             run_file = pathlib.Path(folder, "largest.json")
-            changes = [*(ON_CPUS if options.device == "cpu" else []), *options.set,
+            changes = [*text, *(ON_CPUS if options.device == "cpu" else []), *options.set,
                        f"zero_optimization.stage={options.stage}"]
             found = measured_run.plan(options, options.run_file, ranks, changes, "--scaling",
                                       "--device-memory", memory_of_rank, "--write", str(run_file))

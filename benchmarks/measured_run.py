@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -13,20 +14,53 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILDS = ("build/gpu", "build/release", "build/cuda")
 MIB = 1 << 20
+# In place of what the benchmarks' own run files are trained on: no set-up needed, and it is found
+# from everywhere.
+TEXT_AT_HAND = [f"data.train={json.dumps(str(ROOT / 'docs/config.md'))}"]
 
 
-def arguments(description):
-    """A parser of what both benchmarks take."""
+def arguments(description, run_file):
+    """A parser of what both benchmarks take. Paths are the caller's, as those in the run file are;
+    what is wrong with them is told, with exit code 2, before anything runs."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--ranks", type=numbers, default=[1, 2], metavar="N[,N…]")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON",
                         help="over what the run file says; repeatable")
-    parser.add_argument("--output", type=pathlib.Path, metavar="FILE.md",
+    parser.add_argument("--output", type=writable_file, metavar="FILE.md",
                         help="where the table goes too")
-    parser.add_argument("--sherd", metavar="PATH", default=built_command(),
+    parser.add_argument("--sherd", type=runnable_command, metavar="PATH", default=built_command(),
                         help="the command; default: %(default)s")
+    parser.add_argument("run_file", nargs="?", type=existing_file, default=str(run_file),
+                        help="default: %(default)s")
     return parser
+
+
+def existing_file(text):
+    path = pathlib.Path(text).resolve()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return path
+
+
+def writable_file(text):
+    path = pathlib.Path(text)
+    existed = path.exists()
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text}: {error.strerror}")
+    if not existed:
+        path.unlink()
+    return path
+
+
+def runnable_command(text):
+    found = shutil.which(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f"there is no command {text}; build it (tools/build.sh), or give its path")
+    return found
 
 
 def numbers(text):
@@ -43,12 +77,21 @@ def settings(changes):
 
 
 def call(command, **more):
-    """Runs a command; ends this one, with all it said, when it fails."""
-    done = subprocess.run(command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
-                          capture_output=True, **more)
+    """Runs a command; ends this one, with all it said and its exit code, when it fails."""
+    try:
+        done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              **more)
+    except OSError as error:
+        end(2, f"cannot run {command[0]}: {error.strerror}")
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        end(max(done.returncode, 1), f"{' '.join(command)}: exit code {done.returncode}\n"
+            f"{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def end(code, message):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)
 
 
 def plan(options, run_file, ranks, changes, *more):

@@ -5,22 +5,21 @@ Ends with 1 when a rank's arena took another number of bytes than planned, or mo
 
 import measured_run
 
-DEMO = "examples/demo.json"
+DEMO = measured_run.ROOT / "examples/demo.json"
 SHORT = ["steps=4", "data.validation_fraction=0"]
-DEMO_TEXT = ['data.train="docs/config.md"']  # no set-up needed
 
 
 def main():
-    parser = measured_run.arguments(__doc__)
+    parser = measured_run.arguments(__doc__, DEMO)
     parser.add_argument("--stages", type=measured_run.numbers, default=[0, 1, 2, 3],
                         metavar="S[,S…]")
-    parser.add_argument("run_file", nargs="?", default=DEMO)
     options = parser.parse_args()
     on_gpus = options.device == "cuda"
+    text = measured_run.TEXT_AT_HAND if options.run_file == DEMO else []
     rows, problems = [], []
     for ranks in options.ranks:
         for stage in options.stages:
-            changes = [*SHORT, *(DEMO_TEXT if options.run_file == DEMO else []), *options.set, f"zero_optimization.stage={stage}"]
+            changes = [*SHORT, *text, *options.set, f"zero_optimization.stage={stage}"]
             planned = measured_run.plan(options, options.run_file, ranks, changes)
             memory, metrics, _ = measured_run.train(options, options.run_file, ranks, changes)
             problems += [f"stage {stage}, {ranks} ranks: {problem}"

@@ -1,7 +1,11 @@
 """What the memory benchmarks call wrong: python3 tests/benchmarks/measured_run_test.py"""
 
+import contextlib
+import io
+import os
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -15,6 +19,65 @@ def planned(peak, **more):
 
 def taken(measured, **more):
     return [{"rank": 0, "measured_bytes": measured, "resident_bytes": 3 * measured, **more}]
+
+
+class Arguments(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        self.run_file = pathlib.Path(folder.name, "run.json").resolve()
+        self.run_file.write_text("{}")
+
+    def parsed(self, *words):
+        parser = measured_run.arguments("", "/gone.json")
+        return parser.parse_args(["--sherd", "true", "run.json", *words])
+
+    def refusal(self, *words):
+        said = io.StringIO()
+        with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(said):
+            self.parsed(*words)
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_paths_are_the_callers(self):
+        self.assertEqual(self.parsed().run_file, self.run_file)
+        self.assertEqual(measured_run.call(["pwd", "-P"]).strip(), str(self.run_file.parent))
+
+    def test_a_run_file_that_is_not_there_is_told(self):
+        said = io.StringIO()
+        for words in (["gone.json"], ["."], [""], []):
+            with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(said):
+                measured_run.arguments("", "/gone.json").parse_args(["--sherd", "true", *words])
+            self.assertEqual(end.exception.code, 2)
+        self.assertIn("there is no file gone.json", said.getvalue())
+
+    def test_a_command_that_is_not_there_is_told(self):
+        for name in ("no/sherd", "no-such-sherd", ".", "run.json", ""):
+            self.assertIn(f"argument --sherd: there is no command {name}",
+                          self.refusal("--sherd", name))
+
+    def test_a_place_that_cannot_be_written_is_told_before_anything_runs(self):
+        self.assertIn("argument --output: cannot write no/table.md: No such file",
+                      self.refusal("--output", "no/table.md"))
+        self.assertIn("Is a directory", self.refusal("--output", "."))
+        self.assertIn("Is a directory", self.refusal("--output", ""))
+        self.parsed("--output", "table.md")
+        self.assertFalse(pathlib.Path("table.md").exists())
+        pathlib.Path("table.md").write_text("kept")
+        self.parsed("--output", "table.md")
+        self.assertEqual(pathlib.Path("table.md").read_text(), "kept")
+
+    def test_what_fails_ends_with_its_own_code(self):
+        said = io.StringIO()
+        for command, code in ((["sh", "-c", "echo why; exit 2"], 2), (["no-such-mpirun"], 2),
+                              (["sh", "-c", "kill -9 $$"], 1)):
+            with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(said):
+                measured_run.call(command)
+            self.assertEqual(end.exception.code, code)
+        self.assertIn("exit code 2\nwhy", said.getvalue())
+        self.assertIn("cannot run no-such-mpirun: No such file", said.getvalue())
 
 
 class Complaints(unittest.TestCase):
