@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "apps/bench_collectives.h"
 #include "apps/bench_kernels.h"
@@ -114,23 +116,20 @@ void add_config_show(CLI::App& config, Arguments& all, Command& command) {
 void add_config(CLI::App& app, Arguments& all, Command& command) {
   app.require_subcommand(1);
   add_config_show(app, all, command);
-  CLI::App* import = app.add_subcommand(
+  CLI::App* importing = app.add_subcommand(
       "import", "what becomes of each key of a DeepSpeed file: honoured, approximated or refused");
-  import->add_option("file", all.import_path, "the DeepSpeed file")
+  importing->add_option("file", all.import_path, "the DeepSpeed file")
       ->required()
       ->type_name("DS.json");
-  import->callback(
-      [&] { command.alone = [path = all.import_path] { return config_import_command(path);
-};
-}  // namespace
-);
-app.add_subcommand("schema", "the JSON schema of run files, for editors")->callback([&] {
-  command.alone = config_schema_command;
-});
-app.add_subcommand("docs", "the reference of run files, as Markdown")->callback([&] {
-  command.alone = config_docs_command;
-});
-}  // namespace sherd
+  importing->callback(
+      [&] { command.alone = [path = all.import_path] { return config_import_command(path); }; });
+  app.add_subcommand("schema", "the JSON schema of run files, for editors")->callback([&] {
+    command.alone = config_schema_command;
+  });
+  app.add_subcommand("docs", "the reference of run files, as Markdown")->callback([&] {
+    command.alone = config_docs_command;
+  });
+}
 
 void add_generate(CLI::App& app, Arguments& all, Command& command) {
   GenerateCommand& generate = all.generate;
@@ -271,6 +270,36 @@ Command print_command(const std::string& text) {
   return command;
 }
 
+/// An empty value mostly comes from a variable that is: it must not pass for one that is not given.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->check([option](const std::string& value) {
+      if (!value.empty()) return std::string();
+      return fmt::format("is empty; give {}{}", option->get_type_name(),
+                         option->get_required() ? "" : ", or leave it out");
+    });
+  }
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
+    refuse_empty_values(*sub);
+  }
+}
+
+/// The words from the last to the first, as CLI11 wants them. "--rates=" is two of them, so that
+/// the value is an empty one and not the next word.
+std::vector<std::string> reversed_words(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string word = argv[i];
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      words.emplace_back();
+      word.pop_back();
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
 [[noreturn]] void fail(const CLI::App& app, const std::string& message) {
   std::string name = "sherd";
   for (const CLI::App* sub = &app; !sub->get_subcommands().empty();) {
@@ -305,8 +334,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   for (const Entry& entry : kEntries) {
     entry.add(*app.add_subcommand(entry.name, entry.description), all, command);
   }
+  refuse_empty_values(app);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_words(argc, argv));
   } catch (const CLI::CallForHelp&) {
     return print_command(app.help());
   } catch (const CLI::ParseError& error) {

@@ -43,7 +43,6 @@ void print(const std::string& text) {
 }  // namespace
 
 ExitCode generate_command(const GenerateCommand& command) {
-  require(!command.prompt.empty(), "--prompt is empty: the model needs something to go on from");
   require(command.tokens >= 0, "--tokens must be 0 or more, got {}", command.tokens);
   Sampler sampler(command.sampler);
   const std::string folder = model_folder_in(command.folder);

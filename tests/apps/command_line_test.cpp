@@ -60,3 +60,42 @@ TEST_CASE("a wrong command line ends with 2 and says how to get help") {
   CHECK(result.output.starts_with("error: "));
   CHECK(result.says(wrong.message));
 }
+
+TEST_CASE("a value that is empty is not taken for one that is not given") {
+  struct Case {
+    const char* arguments;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      Case{"plan '' --ranks 2", "run_file: is empty; give RUN.json; see sherd plan --help"},
+      Case{"plan run.json --ranks 2 --set ''", "--set: is empty; give KEY=JSON, or leave it out"},
+      Case{"plan run.json --ranks 2 --deepspeed ''", "--deepspeed: is empty; give DS.json"},
+      Case{"plan run.json --ranks 2 --device-memory ''", "--device-memory: is empty; give SIZE"},
+      Case{"plan run.json --ranks 2 --fit --rates ''",
+           "--rates: is empty; give RATES, or leave it out; see sherd plan --help"},
+      Case{"plan run.json --fit --rates= --ranks 2", "--rates: is empty"},
+      Case{"plan run.json --ranks 2 --fit --write ''", "--write: is empty; give RUN.json"},
+      Case{"plan run.json --ranks 2 --scaling --svg= --nodes", "--svg: is empty; give FILE"},
+      Case{"plan run.json --ranks ''", "--ranks: "},
+      Case{"plan run.json --ranks 2 --device ''", "--device: "},
+      Case{"train run.json --resume ''", "--resume: is empty"},
+      Case{"config import ''", "file: is empty; give DS.json; see sherd config import --help"},
+      Case{"generate folder --prompt ''", "--prompt: is empty; give TEXT; see"},
+      Case{"generate folder --prompt x --tokens ''", "--tokens: is empty; give INT, or leave"},
+      Case{"generate folder --prompt x --temperature=", "--temperature: is empty"},
+      Case{"generate folder --prompt x --top-k ''", "--top-k: is empty"},
+      Case{"generate folder --prompt x --seed ''", "--seed: is empty"},
+      Case{"bench step run.json --against ''", "--against: is empty"},
+      Case{"bench step run.json --rounds ''", "--rounds: is empty"},
+      Case{"bench step run.json --steps ''", "--steps: is empty"},
+      Case{"bench collectives --largest ''", "--largest: is empty; give SIZE"},
+      Case{"bench rates --write ''", "--write: is empty; give RATES.json"}};
+  for (const Case& wrong : cases) {
+    INFO(wrong.arguments);
+    const CommandResult result = run_sherd(wrong.arguments);
+    INFO(result.output);
+    CHECK(result.exit_code == 2);
+    CHECK(result.output.starts_with("error: "));
+    CHECK(result.says(wrong.message));
+  }
+}

@@ -40,7 +40,6 @@ TEST_CASE("generate refuses what it cannot do") {
       Case{fixtures + "/llama/config.json --prompt x", 2, "is a file; give the folder it is in"},
       Case{folder.path("unfinished") + " --prompt x", 2, "has written no model"},
       Case{folder.path() + " --prompt x", 2, "config.json"},
-      Case{fixtures + "/llama --prompt ''", 2, "--prompt is empty"},
       Case{fixtures + "/llama --prompt zebra", 2, "byte 122 is not one of the model's 101 tokens"},
       Case{fixtures + "/mlp --prompt x", 2, "makes no text"},
       Case{fixtures + "/llama --prompt a --temperature -1", 2, "--temperature"},
