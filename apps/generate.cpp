@@ -17,7 +17,7 @@ constexpr std::int64_t kByteVocabulary = 256;
 /// A run's folder holds its model's.
 std::string model_folder_in(const std::string& folder) {
   std::error_code ignored;  // what cannot be looked at is not there
-  const std::string of_run = folder + "/model";
+  std::string of_run = folder + "/model";
   if (std::filesystem::exists(of_run + "/config.json", ignored)) return of_run;
   const std::string why_not = why_no_model_folder(folder);
   require(why_not.empty(), "{}", why_not);
