@@ -1,7 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "core/cuda_backend.h"
-#include "core/error.h"
 #include "kernels/device_code.h"
 
 using namespace sherd;
@@ -13,5 +12,4 @@ TEST_CASE("every GPU here runs this build's kernels, and copies inside itself", 
     CHECK(cuda_copy_rate(device, device) > 10.0);
     if (device > 0) CHECK(cuda_copy_rate(0, device) > 1.0);
   }
-  CHECK_THROWS_AS(cuda_kernels_absence(cuda_device_count()), ApiError);
 }
