@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "core/buffer.h"
 #include "core/error.h"
@@ -15,12 +16,16 @@
 // above the persistent regions, so their height does not depend on the shards. One more thing does
 // depend on them: the buffers that reductions arrive in are as large as the largest shard of any
 // rank. So shards are cut for the rest that an even cut has, then again for the rest that the cut
-// before has, until no rank takes more than it may.
+// before has, until no rank takes more than it may. Where that never comes, the largest shards are
+// held down: smaller ones leave every rank more room, and an even cut, the last resort, leaves
+// most. What can't be filled so is cut by room, so that what fits by memory fits when filled too.
 
 namespace sherd {
 namespace {
 
 using Counts = std::vector<std::vector<std::int64_t>>;
+
+constexpr int kCapSteps = 6;  // halvings between the largest shard with room and an even one
 
 /// What a layout and a micro-batch make of ranks' memory.
 struct Demand {
@@ -79,6 +84,10 @@ class PlacementSearch {
   std::vector<std::int64_t> peaks(const Counts& counts) const;
   bool fits(const Counts& counts) const;
   std::vector<std::int64_t> capacities(const std::vector<std::int64_t>& rests) const;
+  Counts cut(const std::vector<SharedBuffer>& buffers, std::int64_t largest_bytes,
+             ShareBy by) const;
+  Counts cut_evenly() const;
+  Counts find_counts(ShareBy by) const;
   std::vector<double> batch_weights();
   void set_rounds(const std::vector<std::int64_t>& rank_samples, std::int64_t rounds);
 
@@ -166,21 +175,69 @@ std::vector<std::int64_t> PlacementSearch::capacities(
   return bytes;
 }
 
-Counts PlacementSearch::find_counts() {
-  if (shards_ == PlaceBy::weights) return {};
+/// Shards of at most `largest_bytes`, but for what does not divide.
+Counts PlacementSearch::cut(const std::vector<SharedBuffer>& buffers, std::int64_t largest_bytes,
+                            ShareBy by) const {
   constexpr int kMostRepeats = 8;
-  const ShareBy by = shards_ == PlaceBy::fill ? ShareBy::order : ShareBy::room;
-  const std::vector<SharedBuffer> buffers = demand_of({}, 1).buffers;
   Counts counts;
   std::vector<std::int64_t> rest = rests(counts);
   for (int repeat = 0; repeat < kMostRepeats; ++repeat) {
-    counts = share_elements(buffers, capacities(rest), by, granularity_of(buffers));
+    std::vector<std::int64_t> room = capacities(rest);
+    for (std::int64_t& bytes : room) bytes = std::min(bytes, largest_bytes);
+    counts = share_elements(buffers, room, by, granularity_of(buffers));
     if (fits(counts)) break;
     const std::vector<std::int64_t> now = rests(counts);
+    const std::vector<std::int64_t> before = rest;
     std::transform(rest.begin(), rest.end(), now.begin(), rest.begin(),
                    [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+    if (rest == before) break;  // another cut would be the same
   }
   return counts;
+}
+
+Counts PlacementSearch::cut_evenly() const {
+  const ShardLayout layout(model_.units, layout_options(options_, world_));
+  Counts counts;
+  for (const FlatBuffer& buffer : layout.buffers()) {
+    counts.emplace_back();
+    for (const Shard& shard : buffer.shards) counts.back().push_back(shard.numel);
+  }
+  return counts;
+}
+
+Counts PlacementSearch::find_counts(ShareBy by) const {
+  const std::vector<SharedBuffer> buffers = demand_of({}, 1).buffers;
+  const Counts free = cut(buffers, INT64_MAX, by);
+  if (fits(free)) return free;
+  const std::int64_t needed = bytes_at_rest(buffers);
+  std::int64_t most = 0;
+  std::int64_t sum = 0;
+  for (const std::int64_t room : capacities(rests({}))) {
+    most = std::max(most, room);
+    sum += std::max<std::int64_t>(0, room);
+  }
+  if (sum < needed) return free;  // not even where all have most room
+  const Counts even = cut_evenly();
+  std::optional<Counts> found;
+  if (fits(even)) found = even;
+  std::int64_t low = needed / options_.plan.group_size;
+  for (int step = 0; step < kCapSteps; ++step) {
+    const std::int64_t middle = low + (most - low) / 2;
+    Counts counts = cut(buffers, middle, by);
+    const bool works = fits(counts);
+    if (works) found = std::move(counts);
+    (works ? low : most) = middle;
+  }
+  return found.value_or(free);
+}
+
+Counts PlacementSearch::find_counts() {
+  if (shards_ == PlaceBy::weights) return {};
+  if (shards_ == PlaceBy::memory) return find_counts(ShareBy::room);
+  const Counts filled = find_counts(ShareBy::order);
+  if (fits(filled)) return filled;
+  const Counts by_room = find_counts(ShareBy::room);
+  return fits(by_room) ? by_room : filled;
 }
 
 /// What each rank has left when it runs one sample, before shards that go by memory.
