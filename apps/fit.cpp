@@ -28,13 +28,25 @@ struct Choice {
   bool recompute = false;
   std::int64_t recompute_units = 0;
   int prefetch = 1;
+  int gather_burst = 1;
+  int reduce_burst = 1;
   bool reshard = true;
 
   bool operator==(const Choice&) const = default;
 };
 
 const char* word_of(PlaceBy by) {
-  return by == PlaceBy::memory ? "\"memory\"" : by == PlaceBy::speed ? "\"speed\"" : "\"even\"";
+  switch (by) {
+    case PlaceBy::memory:
+      return "\"memory\"";
+    case PlaceBy::fill:
+      return "\"fill\"";
+    case PlaceBy::speed:
+      return "\"speed\"";
+    case PlaceBy::weights:
+      return "\"even\"";
+  }
+  return "";
 }
 
 std::vector<std::string> changes_of(const Choice& choice, std::int64_t train,
@@ -46,6 +58,8 @@ std::vector<std::string> changes_of(const Choice& choice, std::int64_t train,
   set("zero_optimization.stage", choice.stage);
   set("zero_optimization.shard_group_size", choice.group);
   set("zero_optimization.prefetch_units", choice.prefetch);
+  set("zero_optimization.gather_burst", choice.gather_burst);
+  set("zero_optimization.reduce_burst", choice.reduce_burst);
   set("zero_optimization.reshard_after_forward", choice.reshard);
   set("placement.shards", word_of(choice.shards));
   set("placement.batch", word_of(choice.batch));
@@ -67,6 +81,7 @@ std::string describe(const Choice& choice, const RunPlan& plan) {
   std::string text = fmt::format("stage {}", choice.stage);
   if (choice.group > 0) text += fmt::format(", groups of {}", choice.group);
   if (choice.shards == PlaceBy::memory) text += ", shards by memory";
+  if (choice.shards == PlaceBy::fill) text += ", ranks filled in order";
   text += fmt::format(", micro-batch {}{}", plan.largest_micro_batch.samples,
                       choice.batch == PlaceBy::memory  ? " and less by memory"
                       : choice.batch == PlaceBy::speed ? " and less by speed"
@@ -77,6 +92,8 @@ std::string describe(const Choice& choice, const RunPlan& plan) {
     text += ", all run again";
   }
   if (choice.stage > 0) text += fmt::format(", prefetch {}", choice.prefetch);
+  if (choice.gather_burst > 1) text += fmt::format(", gathers by {}", choice.gather_burst);
+  if (choice.reduce_burst > 1) text += fmt::format(", reductions by {}", choice.reduce_burst);
   return text + (choice.reshard ? "" : ", kept after forward");
 }
 
@@ -85,6 +102,9 @@ RunConfig chosen(RunConfig run, const Choice& choice) {
   run.zero.shard_group_size = choice.group;
   run.zero.prefetch_units = choice.prefetch;
   run.zero.prefetch_elements.reset();
+  run.zero.gather_burst = choice.gather_burst;
+  run.zero.reduce_burst = choice.reduce_burst;
+  run.zero.reduce_bucket_elements.reset();
   run.zero.reshard_after_forward = choice.reshard;
   run.placement = {};
   run.placement.shards = choice.shards;
@@ -154,7 +174,7 @@ class Search {
 
   std::vector<PlaceBy> shard_placements(int stage) const {
     if (stage == 0 || memory_.is_same_for_all()) return {PlaceBy::weights};
-    return {PlaceBy::weights, PlaceBy::memory};
+    return {PlaceBy::weights, PlaceBy::memory, PlaceBy::fill};
   }
 
   std::vector<PlaceBy> batch_placements() const {
@@ -186,14 +206,19 @@ class Search {
     }
   }
 
-  /// Runs again as little as fits.
+  /// Runs again as little as fits, with gathers ahead or, to run less again, without.
   bool try_recompute(Choice choice) {
     if (attempt(choice)) return true;
+    const bool ahead = run_again(choice);
+    if (choice.stage < 3) return ahead;
+    choice.prefetch = 0;
+    return attempt(choice) || run_again(choice) || ahead;
+  }
+
+  /// The fewest units that fit, from the first: see design.md.
+  bool run_again(Choice choice) {
     choice.recompute = true;
-    if (!attempt(choice)) {
-      choice.prefetch = 0;  // the last thing that saves memory
-      return choice.stage == 3 && attempt(choice);
-    }
+    if (!attempt(choice)) return false;
     const auto units = static_cast<std::int64_t>(model_.units.size());
     std::int64_t low = 1;
     for (std::int64_t high = units; low < high;) {
@@ -217,6 +242,14 @@ class Search {
         const bool known = prefetch == choice.prefetch && reshard == choice.reshard;
         if (!known && (reshard || choice.stage == 3)) attempt(other);
       }
+    }
+    for (const int burst : {2, 4}) {
+      Choice other = choice;
+      other.gather_burst = burst;
+      attempt(other);
+      other.gather_burst = 1;
+      other.reduce_burst = burst;
+      attempt(other);
     }
   }
 
@@ -253,9 +286,12 @@ class Search {
   /// Whether a fit differs from a better one in details alone that do not make it faster.
   bool adds_nothing(std::size_t i, std::size_t better) const {
     Choice details = choices_[i];
-    details.prefetch = choices_[better].prefetch;
-    details.reshard = choices_[better].reshard;
-    return details == choices_[better];
+    const Choice& shown = choices_[better];
+    details.prefetch = shown.prefetch;
+    details.gather_burst = shown.gather_burst;
+    details.reduce_burst = shown.reduce_burst;
+    details.reshard = shown.reshard;
+    return details == shown;
   }
 
   /// Fastest first; of those as good as equally fast, the one that takes least.

@@ -32,10 +32,10 @@ std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& mem
 /// The fastest run that fits, by the usual rates; nothing when none does.
 std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory);
 
-/// Searches stage, group size, placement, micro-batch, recompute, prefetch and reshard for the runs
-/// with the same samples a step that are predicted to be fastest and take no more than `memory`.
-/// `rates` are those of all ranks, or of each: then samples are dealt by speed too.
-/// First each combination with one prefetch depth, then depths and the rest around the best.
+/// Searches stage, group size, placement, micro-batch, recompute, prefetch, bursts and reshard for
+/// the runs with the same samples a step that are predicted to be fastest and take no more than
+/// `memory`. `rates` are those of all ranks, or of each: then samples are dealt by speed too. First
+/// each combination with one prefetch depth, then depths and the rest around the best.
 FitSearch find_fits(const RunConfig& run, const DeviceMemory& memory, std::span<const Rates> rates);
 
 }  // namespace sherd

@@ -18,7 +18,8 @@ constexpr double kMsPerSecond = 1e3;
 /// Other names of what the search decides, which would contradict it.
 constexpr const char* kOtherNames[] = {
     "zero_optimization.mics_shard_size", "zero_optimization.zero_hpz_partition_size",
-    "zero_optimization.stage3_prefetch_bucket_size", "zero_optimization.allgather_bucket_size"};
+    "zero_optimization.stage3_prefetch_bucket_size", "zero_optimization.allgather_bucket_size",
+    "zero_optimization.reduce_bucket_size"};
 
 /// The run file again, with what was found.
 std::string fitted_file(const PlanCommand& command, const Fit& fit, const DeviceMemory& memory) {
