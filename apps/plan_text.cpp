@@ -21,13 +21,27 @@ std::string header_row(std::size_t label_width) {
   return row + fmt::format("  {:>{}}\n", "peak", kColumn);
 }
 
-std::string needs_row(const std::string& label, std::size_t label_width, const RankNeeds& needs) {
+std::string needs_row(const std::string& label, std::size_t label_width, const RankNeeds& needs,
+                      bool exactly) {
   std::string row = fmt::format("{:<{}}", label, label_width);
   for (const std::int64_t bytes : needs.bytes) {
     row += fmt::format("  {:>{}}", bytes_text(bytes), kColumn);
   }
-  return row + fmt::format("  {:>{}}  = {} bytes\n", bytes_text(needs.peak_bytes), kColumn,
-                           needs.peak_bytes);
+  row += fmt::format("  {:>{}}", bytes_text(needs.peak_bytes), kColumn);
+  return row + (exactly ? fmt::format("  = {} bytes\n", needs.peak_bytes) : "\n");
+}
+
+/// A row for each kind of rank, each behind `indent`; `exactly`: with every byte of the peak.
+std::string needs_table(const RunPlan& plan, const std::string& indent, bool exactly) {
+  std::size_t width = 0;
+  for (const RankNeeds& needs : plan.needs) {
+    width = std::max(width, ranks_text(needs.ranks).size());
+  }
+  std::string text = indent + header_row(width);
+  for (const RankNeeds& needs : plan.needs) {
+    text += indent + needs_row(ranks_text(needs.ranks), width, needs, exactly);
+  }
+  return text;
 }
 
 std::string traffic_row(const std::string& label, const Traffic& traffic) {
@@ -109,7 +123,9 @@ std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory) {
   return text;
 }
 
-std::string memory_lines(const RankNeeds& needs) {
+std::string memory_lines(const RunPlan& plan) {
+  if (plan.needs.size() > 1) return needs_table(plan, "  ", false);
+  const RankNeeds& needs = plan.needs.front();
   std::string text;
   for (int tag = 0; tag < kMemoryTags; ++tag) {
     text += fmt::format("  {:<12}{:>11}\n", name_of(static_cast<MemoryTag>(tag)),
@@ -119,29 +135,20 @@ std::string memory_lines(const RankNeeds& needs) {
 }
 
 std::string plan_table(const RunPlan& plan) {
-  std::vector<std::string> labels;
-  std::size_t width = 0;
-  for (const RankNeeds& needs : plan.needs) {
-    labels.push_back(ranks_text(needs.ranks));
-    width = std::max(width, labels.back().size());
-  }
   std::string text =
       fmt::format("{}: {}\n{}\n\n", plan.model, plan_headline(plan), batch_headline(plan));
-  text += header_row(width);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    text += needs_row(labels[i], width, plan.needs[i]);
-  }
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (plan.needs[i].gap_bytes == 0) continue;
-    text += fmt::format("workspace of {} counts {} of gaps between tensors\n", labels[i],
-                        bytes_text(plan.needs[i].gap_bytes));
+  text += needs_table(plan, "", true);
+  for (const RankNeeds& needs : plan.needs) {
+    if (needs.gap_bytes == 0) continue;
+    text += fmt::format("workspace of {} counts {} of gaps between tensors\n",
+                        ranks_text(needs.ranks), bytes_text(needs.gap_bytes));
   }
   if (const std::string placement = placement_lines(plan); !placement.empty()) {
     text += "\n" + placement;
   }
   text += "\nper step:\n";
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    text += traffic_row(labels[i], plan.needs[i].traffic);
+  for (const RankNeeds& needs : plan.needs) {
+    text += traffic_row(ranks_text(needs.ranks), needs.traffic);
   }
   return text + fmt::format("{} nodes, verified; hash {}\n", plan.node_count, plan.hash);
 }

@@ -15,8 +15,9 @@ std::string plan_table(const RunPlan& plan);
 std::string placement_lines(const RunPlan& plan);
 /// A line for neighbouring ranks that have and leave the same.
 std::string headroom_lines(const RunPlan& plan, const DeviceMemory& memory);
-/// The memory of one rank, a line per tag.
-std::string memory_lines(const RankNeeds& needs);
+/// The memory of ranks: of one kind, a line per tag; of several, a line for each of them, with the
+/// names of tags above.
+std::string memory_lines(const RunPlan& plan);
 /// "stage 3 over 4 ranks, f32, exact sums, blocks recomputed"
 std::string plan_headline(const RunPlan& plan);
 /// "16 samples, in micro-batches of up to 4 × 256 and 2 rounds": a step's.

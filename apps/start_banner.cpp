@@ -48,8 +48,10 @@ std::string start_banner(const LoadedConfig& config, const RunPlan& plan, const 
   line("plan",
        fmt::format("{}, {} nodes, hash {}", plan_headline(plan), plan.node_count, plan.hash));
   text += placement_lines(plan);
-  line("memory", fmt::format("of {}", ranks_text(plan.needs.front().ranks)));
-  text += memory_lines(plan.needs.front());
+  const bool alike = plan.needs.size() == 1;
+  line("memory",
+       alike ? fmt::format("of {}", ranks_text(plan.needs.front().ranks)) : "of each kind of rank");
+  text += memory_lines(plan);
   if (facts.list_deepspeed) text += "DeepSpeed's keys\n" + import_report(config.deepspeed);
   for (const std::string& note : config_notes(config, facts.list_deepspeed)) line("note", note);
   for (const std::string& note : facts.notes) line("note", note);

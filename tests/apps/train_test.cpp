@@ -30,7 +30,8 @@ TEST_CASE("a run writes metrics, configuration, plan and model", "[dist]") {
   REQUIRE(result.exit_code == 0);
   CHECK(result.says("mlp, 2 layers, 174 parameters, initialised from seed 1"));
   CHECK(result.says("stage 3 over 2 ranks, f32"));
-  CHECK(result.says("\n  optimizer  "));
+  CHECK(result.says("optimizer  activations"));
+  CHECK(result.says("\n  rank 1  "));
   CHECK(result.says("train_batch_size 11 over 2 ranks: rank 0 carries 6 samples"));
   CHECK(result.says("checkpoint.every 2: this version writes no checkpoints"));
   CHECK(result.says("step 4/4  loss "));
