@@ -58,6 +58,16 @@ void require_placed(const PlacementConfig& placement) {
           "placement.batch depends on memory: {}", kHow);
 }
 
+/// Before anything is planned, what would otherwise end the first step.
+void require_runs_on(DeviceChoice device, const ModelConfig& model) {
+  constexpr int kWidestOnGpus = 256;  // kernels/attention.h
+  require(device != DeviceChoice::cuda || model.head_dim <= kWidestOnGpus,
+          "attention on GPUs takes heads up to {} wide, but the model's are {} (head_dim, or "
+          "hidden_size / num_attention_heads): give it more and narrower heads, or train on CPUs "
+          "(device \"cpu\")",
+          kWidestOnGpus, model.head_dim);
+}
+
 std::vector<std::int64_t> largest_of_ranks(const MicroBatchCut& cut, int world) {
   std::vector<std::int64_t> samples;
   samples.reserve(static_cast<std::size_t>(world));
@@ -83,6 +93,7 @@ int units_in_bucket(std::span<const std::int64_t> unit_sizes, std::int64_t eleme
 }
 
 EngineOptions engine_options(const RunConfig& run, const Model& model, int world) {
+  require_runs_on(run.device, run.model);
   require_placed(run.placement);
   const MicroBatchCut cut = micro_batches_of(run, world);
   const bool tokens = model.sample.inputs == SampleSpec::Inputs::tokens;

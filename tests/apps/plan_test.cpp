@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
+#include "apps/quantity.h"
 #include "tests/apps/command_run.h"
 
 using namespace sherd;
@@ -134,6 +135,15 @@ TEST_CASE("a run goes by the memory that is given or found", "[dist]") {
   CHECK(trained.exit_code == 0);
   CHECK(trained.says("hash " + plan["hash"].get<std::string>()));
   CHECK(trained.says("rank 1: 0.0 % of the states"));
+  CHECK(trained.says("memory  of each kind of rank"));
+  for (const auto& rank : plan["ranks"]) {  // a row for each, up to its peak
+    const std::string name = fmt::format("\n  rank {} ", rank["rank"].get<int>());
+    const std::size_t row = trained.output.find(name);
+    REQUIRE(row != std::string::npos);
+    const std::string line =
+        trained.output.substr(row + 1, trained.output.find('\n', row + 1) - row - 1);
+    CHECK(line.ends_with(bytes_text(rank["peak_bytes"].get<std::int64_t>())));
+  }
   CHECK(metrics_of(folder).back().contains("val_loss"));
 
   CHECK(run_ranks(2, "train " + run).exit_code == 0);
@@ -265,6 +275,18 @@ TEST_CASE("a GPU's given size is the card's: a reserve is taken off and told") {
   const auto again = plan_of("plan " + found + " --ranks 2 --device cuda");
   CHECK(again["ranks"][0]["memory_bytes"] == card - reserve);
   CHECK(again["fits"] == true);
+}
+
+TEST_CASE("heads wider than attention on GPUs takes are refused when it is planned") {
+  const TemporaryFolder folder;
+  const std::string run = "plan " + write_llama_run(folder) +
+                          " --ranks 1 --set model.hidden_size=1536 --set model.head_dim=";
+  const CommandResult wide = run_sherd(run + "512 --device cuda");
+  INFO(wide.output);
+  CHECK(wide.exit_code == 2);
+  CHECK(wide.says("attention on GPUs takes heads up to 256 wide, but the model's are 512"));
+  CHECK(run_sherd(run + "256 --device cuda").exit_code == 0);
+  CHECK(run_sherd(run + "512 --device cpu").exit_code == 0);
 }
 
 TEST_CASE("a run that is larger than its machine ends with 2, and what would help", "[dist]") {
