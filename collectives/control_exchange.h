@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -21,8 +22,14 @@ std::vector<T> gather_values(Communicator& control, const T& mine, Stream& strea
   std::vector<Shard> ranges;
   for (std::int64_t r = 0; r < control.size(); ++r) ranges.push_back({r * kBytes, kBytes});
   const Tensor all(values.data(), DType::u8, {kBytes * control.size()});
-  control.all_gather(all.flat(ranges[own]), all, ranges, stream);
-  stream.synchronize();
+  try {
+    control.all_gather(all.flat(ranges[own]), all, ranges, stream);
+    stream.synchronize();
+  } catch (...) {
+    // What has begun can't be taken back and may still write there: a few bytes of a lost job.
+    static_cast<void>(new std::vector<T>(std::move(values)));
+    throw;
+  }
   return values;
 }
 template <class T>

@@ -112,7 +112,7 @@ std::unique_ptr<Communicator> MpiSession::world(const MpiOptions& options) {
   const auto limit = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
   meet(context_->world(), limit, "making a world communicator");
   WindowMemory* windows = options.shared_window ? &context_->make_window_memory(limit) : nullptr;
-  Memory& memory = windows != nullptr ? static_cast<Memory&>(*windows) : context_->host_memory();
+  Memory& memory = windows != nullptr ? static_cast<Memory&>(*windows) : context_->message_memory();
   const MpiRoot root{*context_, options, windows, memory};
   return make_mpi_communicator(root, context_->duplicate(context_->world()), "world");
 }

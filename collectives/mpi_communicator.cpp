@@ -90,7 +90,13 @@ void MpiCommunicator::move_bytes(const Tensor& x) {
 }
 
 void MpiCommunicator::wait(std::span<MPI_Request> requests) {
-  if (wait_all(requests, timeout_, [this] { check_peers(); })) return;
+  try {
+    if (wait_all(requests, timeout_, [this] { check_peers(); })) return;
+  } catch (...) {
+    root_.context.unfinished().add(requests);
+    throw;
+  }
+  root_.context.unfinished().add(requests);
   throw CommunicationError(
       fmt::format("communicator '{}', operation {}: {} did not complete within {:g} s: a rank that "
                   "had started it stopped",

@@ -81,7 +81,7 @@ class MpiCommunicator : public Communicator {
   const Exchange<Posting>& exchange() const { return exchange_; }
   /// For a destructor: tells the other ranks when it is an exception that ends this communicator.
   void abandon_if_unwinding() noexcept;
-  /// Waits for messages of this communicator.
+  /// Waits for messages of this communicator; after a failure they are the context's.
   void wait(std::span<MPI_Request> requests);
   [[noreturn]] void throw_late(std::span<const int> missing) const;
   [[noreturn]] void throw_peer_failed(int r, const std::string& reason) const;

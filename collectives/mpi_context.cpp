@@ -92,12 +92,12 @@ SharedBoard& MpiContext::make_board(MPI_Comm comm, std::int64_t staging_bytes) {
 }
 
 WindowMemory& MpiContext::make_window_memory(std::chrono::nanoseconds timeout) {
-  window_memories_.push_back(std::make_unique<WindowMemory>(duplicate(node_), timeout));
+  window_memories_.push_back(std::make_unique<WindowMemory>(duplicate(node_), timeout, unfinished_));
   return *window_memories_.back();
 }
 
 std::int64_t MpiContext::held_bytes() const {
-  std::int64_t bytes = host_memory_.used_bytes();
+  std::int64_t bytes = message_memory_.used_bytes();
   for (const auto& memory : window_memories_) bytes += memory->used_bytes();
   return bytes;
 }

@@ -9,6 +9,7 @@
 
 #include "collectives/mpi.h"
 #include "collectives/shared_board.h"
+#include "collectives/unfinished.h"
 #include "collectives/window_memory.h"
 
 namespace sherd {
@@ -39,7 +40,9 @@ class MpiContext {
   SharedBoard& make_board(MPI_Comm comm, std::int64_t staging_bytes);
   /// Collective over the node.
   WindowMemory& make_window_memory(std::chrono::nanoseconds timeout);
-  HostMemory& host_memory() { return host_memory_; }
+  MessageMemory& message_memory() { return message_memory_; }
+  /// What failed communicators no longer wait for.
+  UnfinishedRequests& unfinished() { return unfinished_; }
 
   /// Bytes of all memories that are still held by buffers.
   std::int64_t held_bytes() const;
@@ -55,7 +58,8 @@ class MpiContext {
   std::vector<MPI_Comm> comms_;
   std::vector<std::unique_ptr<SharedBoard>> boards_;
   std::vector<std::unique_ptr<WindowMemory>> window_memories_;
-  HostMemory host_memory_;
+  UnfinishedRequests unfinished_;
+  MessageMemory message_memory_{unfinished_};
 };
 
 }  // namespace sherd

@@ -37,7 +37,13 @@ PlainCommunicator::PlainCommunicator(const MpiRoot& root, MPI_Comm host_comm, st
   requests_.reserve(2 * static_cast<std::size_t>(size()));
 }
 
-PlainCommunicator::~PlainCommunicator() { abandon_if_unwinding(); }
+PlainCommunicator::~PlainCommunicator() {
+  abandon_if_unwinding();
+  UnfinishedRequests& unfinished = root().context.unfinished();
+  unfinished.keep(std::move(counts_));
+  unfinished.keep(std::move(offsets_));
+  unfinished.keep(std::move(arrivals_));
+}
 
 std::string PlainCommunicator::description() const {
   std::set<int> nodes;

@@ -44,6 +44,7 @@ void* WindowMemory::take(std::int64_t bytes) {
 }
 
 void WindowMemory::give(void* data, std::int64_t /*bytes*/) noexcept {
+  if (unfinished_.any()) return;
   const std::lock_guard lock(mutex_);
   for (Segment& segment : segments_) {
     if (segment.own() == data) segment.returned = true;

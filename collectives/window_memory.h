@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/shared_window.h"
+#include "collectives/unfinished.h"
 #include "core/buffer.h"
 
 namespace sherd {
@@ -22,10 +23,12 @@ struct WindowPlace {
 
 /// Memory that all ranks of a node can read. Taking is collective over the node, with any number of
 /// bytes above 0 on each rank, and throws CommunicationError when a rank does not come; giving back
-/// is local. A window is freed when all ranks have given it back and somebody takes the next.
+/// is local. A window is freed when all ranks have given it back and somebody takes the next; one
+/// that a rank gave back while requests were unfinished, at the end.
 class WindowMemory final : public Memory {
  public:
-  WindowMemory(MPI_Comm node, std::chrono::nanoseconds timeout) : node_(node), timeout_(timeout) {}
+  WindowMemory(MPI_Comm node, std::chrono::nanoseconds timeout, UnfinishedRequests& unfinished)
+      : node_(node), timeout_(timeout), unfinished_(unfinished) {}
 
   Device device() const override { return {}; }
   /// Nowhere when `data` is not in a window of this rank.
@@ -48,6 +51,7 @@ class WindowMemory final : public Memory {
 
   MPI_Comm node_;
   std::chrono::nanoseconds timeout_;
+  UnfinishedRequests& unfinished_;
   mutable std::mutex mutex_;  // the host takes memory while streams look places up
   std::vector<Segment> segments_;
   std::int32_t next_id_ = 0;

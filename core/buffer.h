@@ -42,11 +42,11 @@ constexpr std::int64_t aligned(std::int64_t bytes) {
 }
 
 /// Page-aligned memory of this process.
-class HostMemory final : public Memory {
+class HostMemory : public Memory {
  public:
   Device device() const override { return {}; }
 
- private:
+ protected:
   void* take(std::int64_t bytes) override;
   void give(void* data, std::int64_t bytes) noexcept override;
 };

@@ -1,0 +1,72 @@
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "collectives/unfinished.h"
+
+using namespace sherd;
+
+namespace {
+
+constexpr std::int64_t kBytes = 1 << 20;
+
+/// A message from this process to itself.
+MPI_Request receive_into(const Buffer& buffer) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(buffer.data(), kBytes, MPI_BYTE, 0, 0, MPI_COMM_SELF, &request);
+  return request;
+}
+
+void send_late(char value) {
+  const std::vector<char> message(kBytes, value);
+  MPI_Send(message.data(), kBytes, MPI_BYTE, 0, 0, MPI_COMM_SELF);
+}
+
+}  // namespace
+
+TEST_CASE("memory that a late message will be written to is kept until it has come", "[dist]") {
+  UnfinishedRequests unfinished;
+  MessageMemory memory(unfinished);
+  Buffer buffer(memory, kBytes);
+  auto* const data = static_cast<char*>(buffer.data());
+  const MPI_Request request = receive_into(buffer);
+  unfinished.add({&request, 1});
+  CHECK(unfinished.any());
+  buffer = Buffer();
+  CHECK(memory.used_bytes() == 0);
+  CHECK(memory.kept_buffers() == 1);
+  Buffer(memory, kBytes);
+  CHECK(memory.kept_buffers() == 2);
+
+  send_late('x');
+  CHECK(data[kBytes - 1] == 'x');
+  CHECK_FALSE(unfinished.any());
+  Buffer(memory, kBytes);
+  CHECK(memory.kept_buffers() == 0);
+}
+
+TEST_CASE("what messages use beside their memory is kept as long", "[dist]") {
+  struct Witness {
+    explicit Witness(bool& there) : there_(&there) { *there_ = true; }
+    Witness(const Witness&) = delete;
+    Witness& operator=(const Witness&) = delete;
+    Witness(Witness&& other) noexcept : there_(std::exchange(other.there_, nullptr)) {}
+    Witness& operator=(Witness&&) = delete;
+    ~Witness() {
+      if (there_ != nullptr) *there_ = false;
+    }
+    bool* there_;
+  };
+  bool there = false;
+  HostMemory memory;
+  const Buffer buffer(memory, kBytes);
+  UnfinishedRequests unfinished;
+  unfinished.keep(Witness(there));
+  CHECK_FALSE(there);
+  const MPI_Request request = receive_into(buffer);
+  unfinished.add({&request, 1});
+  unfinished.keep(Witness(there));
+  CHECK(there);
+  send_late('y');
+  CHECK_FALSE(unfinished.any());
+  CHECK_FALSE(there);
+}
