@@ -334,17 +334,37 @@ struct Smallest {
   std::string description;
 };
 
-Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
-  const int world = memory.world();
-  const Choice least{.stage = world > 1 ? 3 : 0,
-                     .shards = world > 1 ? PlaceBy::memory : PlaceBy::weights,
+std::int64_t lacking_bytes(const RunPlan& plan, const DeviceMemory& memory) {
+  std::int64_t lacking = 0;
+  for (int rank = 0; rank < memory.world(); ++rank) {
+    lacking += std::max<std::int64_t>(0, plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
+  }
+  return lacking;
+}
+
+Smallest smallest_run_at(int stage, const RunConfig& run, const DeviceMemory& memory) {
+  const Choice least{.stage = stage,
+                     .shards = stage > 0 ? PlaceBy::memory : PlaceBy::weights,
                      .micro = 1,
                      .recompute = true,
                      .prefetch = 0};
   Smallest smallest{chosen(run, least), {}, {}};
-  place_run(smallest.run, build_model(run.model), world, memory.per_rank());
-  smallest.plan = plan_run(smallest.run, world);
+  place_run(smallest.run, build_model(run.model), memory.world(), memory.per_rank());
+  smallest.plan = plan_run(smallest.run, memory.world());
   smallest.description = describe(least, smallest.plan);
+  return smallest;
+}
+
+/// The highest stage is not always the smallest: units are gathered whole.
+Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
+  if (memory.world() == 1) return smallest_run_at(0, run, memory);
+  Smallest smallest = smallest_run_at(3, run, memory);
+  for (const int stage : {2, 1}) {
+    Smallest other = smallest_run_at(stage, run, memory);
+    if (lacking_bytes(other.plan, memory) < lacking_bytes(smallest.plan, memory)) {
+      smallest = std::move(other);
+    }
+  }
   return smallest;
 }
 
@@ -352,11 +372,7 @@ Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
 
 std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& memory) {
   const Smallest smallest = smallest_run(run, memory);
-  std::int64_t lacking = 0;
-  for (int rank = 0; rank < memory.world(); ++rank) {
-    lacking +=
-        std::max<std::int64_t>(0, smallest.plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
-  }
+  const std::int64_t lacking = lacking_bytes(smallest.plan, memory);
   return smallest.description + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
          conclusion(judge(smallest.run, smallest.plan, memory));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "apps/fit.h"
 #include "apps/plan_levers.h"
@@ -31,9 +32,14 @@ struct Attempt {
   Pulls pulls;
   std::vector<std::string> changes;
   std::vector<std::int64_t> peaks;  // by rank
+  std::int64_t lacking_bytes = 0;   // of all ranks
   bool fits = false;
 
   std::int64_t peak_bytes() const { return *std::max_element(peaks.begin(), peaks.end()); }
+  bool is_smaller_than(const Attempt& other) const {
+    return std::pair(lacking_bytes, peak_bytes()) <
+           std::pair(other.lacking_bytes, other.peak_bytes());
+  }
 };
 
 /// Changes to one run on ranks of one kind.
@@ -54,17 +60,18 @@ class Advisor {
     return made;
   }
 
-  /// Everything at once. Where levers exclude each other, one that fits if any does.
+  /// Everything at once, as far as it saves memory. Where levers exclude each other, what is
+  /// smaller.
   Attempt all() const {
     const Pulls most = pull_all(levers_.size());
-    Attempt made = *attempt(most);
-    for (std::size_t left_out = 0; left_out < levers_.size() && !made.fits; ++left_out) {
+    Attempt made = relented(*attempt(most));
+    for (std::size_t left_out = 0; left_out < levers_.size(); ++left_out) {
       const Pulls other = pull_all(left_out);
       const bool is_part =
           std::equal(other.begin(), other.end(), most.begin(), std::less_equal<>());
       if (is_part) continue;
-      Attempt without = *attempt(other);
-      if (without.fits) made = std::move(without);
+      Attempt without = relented(*attempt(other));
+      if (without.is_smaller_than(made)) made = std::move(without);
     }
     return made;
   }
@@ -73,8 +80,13 @@ class Advisor {
   /// as mild as fits.
   Attempt fewest(const Attempt& enough) const {
     const std::vector<std::size_t> levers = useful(enough);
+    Pulls furthest = enough.pulls;
+    for (std::size_t lever = 0; lever < furthest.size(); ++lever) {
+      if (furthest[lever] == 0) furthest[lever] = levers_[lever].size();
+    }
     for (std::size_t count = 1; count <= kMostTogether; ++count) {
-      if (auto found = together(none_, levers, 0, count)) return mildest(std::move(*found));
+      auto found = together(none_, furthest, levers, 0, count);
+      if (found) return mildest(std::move(*found));
     }
     Attempt least = enough;
     for (std::size_t lever = levers_.size(); lever-- > 0;) {  // what people like least first
@@ -109,8 +121,23 @@ class Advisor {
     const int world = memory_.world();
     place_run(run->run, build_model(run->run.model), world, memory_.per_rank());
     const RunPlan plan = plan_run(run->run, world);
-    Attempt made{pulls, std::move(run->changes), {}, memory_.holds(plan)};
-    for (int rank = 0; rank < world; ++rank) made.peaks.push_back(plan.needs_of(rank).peak_bytes);
+    Attempt made{pulls, std::move(run->changes), {}, 0, memory_.holds(plan)};
+    for (int rank = 0; rank < world; ++rank) {
+      made.peaks.push_back(plan.needs_of(rank).peak_bytes);
+      made.lacking_bytes += std::max<std::int64_t>(0, made.peaks.back() - memory_.of_rank(rank));
+    }
+    return made;
+  }
+
+  /// The same with levers less far pulled, where that takes less: gathered buffers of a higher
+  /// stage may be larger than what it cuts.
+  Attempt relented(Attempt made) const {
+    for (std::size_t lever = 0; lever < levers_.size(); ++lever) {
+      for (std::size_t pull = 0; pull < made.pulls[lever]; ++pull) {
+        auto less = attempt(with(made.pulls, lever, pull));
+        if (less && less->is_smaller_than(made)) made = std::move(*less);
+      }
+    }
     return made;
   }
 
@@ -141,9 +168,10 @@ class Advisor {
     return found;
   }
 
-  /// `count` of the levers from `first` on, pulled as far as they go, beside those that are.
-  std::optional<Attempt> together(const Pulls& pulls, const std::vector<std::size_t>& levers,
-                                  std::size_t first, std::size_t count) const {
+  /// `count` of the levers from `first` on, pulled as far as `furthest`, beside those that are.
+  std::optional<Attempt> together(const Pulls& pulls, const Pulls& furthest,
+                                  const std::vector<std::size_t>& levers, std::size_t first,
+                                  std::size_t count) const {
     if (count == 0) {
       std::optional<Attempt> made = attempt(pulls);
       if (made && !made->fits) made.reset();
@@ -151,8 +179,8 @@ class Advisor {
     }
     for (std::size_t i = first; i + count <= levers.size(); ++i) {
       const std::size_t lever = levers[i];
-      const Pulls more = with(pulls, lever, levers_[lever].size());
-      if (auto found = together(more, levers, i + 1, count - 1)) return found;
+      const Pulls more = with(pulls, lever, furthest[lever]);
+      if (auto found = together(more, furthest, levers, i + 1, count - 1)) return found;
     }
     return std::nullopt;
   }

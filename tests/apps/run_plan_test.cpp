@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "apps/fit.h"
 #include "apps/plan_advice.h"
 #include "apps/quantity.h"
 #include "collectives/solo.h"
@@ -185,16 +186,27 @@ TEST_CASE("when nothing helps, it is told what would do, and that does") {
   CHECK(conclusion(verdict).find(verdict.least) != std::string::npos);
 }
 
-TEST_CASE("what the search finds stands for changes of other kinds") {
-  // A batch dealt by speed loads rank 1 with samples for which it has no room.
-  const std::vector<std::string> by_speed = {"zero_optimization.stage=3",
-                                             "placement.shards=fill",
-                                             "placement.batch=\"speed\"",
-                                             "placement.speed=[1, 9, 1, 1]",
-                                             "activation_checkpointing.enabled=true",
-                                             "zero_optimization.prefetch_units=0"};
+TEST_CASE("a lower stage is advised where what a higher one gathers takes more") {
+  constexpr const char* kTwoLayers = R"({
+    "model": {"model_type": "mlp", "layers": [32, 512, 8]}, "data": {"format": "synthetic"},
+    "steps": 1, "train_batch_size": 64, "train_micro_batch_size_per_gpu": 32})";
+  const std::string small = "train_micro_batch_size_per_gpu=1";
+  const RunConfig run = resolved(kTwoLayers, 2);
+  const RunConfig first = resolved(kTwoLayers, 2, {"zero_optimization.stage=1", small});
+  const RunConfig last = resolved(kTwoLayers, 2, {"zero_optimization.stage=3", small});
+  const std::int64_t enough = plan_run(first, 2).peak_bytes();
+  REQUIRE(plan_run(last, 2).peak_bytes() > enough);
+  const Verdict verdict = judge(run, plan_run(run, 2), DeviceMemory({enough}, 2));
+  INFO(conclusion(verdict));
+  CHECK(conclusion(verdict).find("that fits: zero_optimization.stage=1, " + small) !=
+        std::string::npos);
+}
+
+TEST_CASE("what the search finds is told where no change of a key does") {
   const std::int64_t even = peak_of(kLeast + "zero_optimization.prefetch_units=0");
-  const std::string found = smallest_change(by_speed, {even, even + 1000, even, even});
-  INFO(found);
-  CHECK(!found.empty());
+  const DeviceMemory memory({even, even + 1000, even, even}, 4);
+  const auto found = find_any_fit(resolved(kSmall, 4), memory);
+  REQUIRE(found);
+  CHECK(memory.holds(found->plan));
+  CHECK(!find_any_fit(resolved(kSmall, 4), DeviceMemory({even / 4}, 4)));
 }
