@@ -46,7 +46,10 @@ class NcclCommunicator final : public Communicator {
   void send(const Tensor& x, int to, Stream& stream) override;
   void recv(const Tensor& x, int from, Stream& stream) override;
   void barrier(Stream& stream) override;
-  void abandon(const std::string& reason) noexcept override { watch_.abandon(reason); }
+  void abandon(const std::string& reason) noexcept override {
+    watch_.abandon(reason);
+    control_.abandon(reason);  // a part's hosts wait for each other too
+  }
   void check_peers() override { watch_.check(); }
 
  private:

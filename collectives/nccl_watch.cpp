@@ -139,14 +139,15 @@ void NcclWatch::wait_until_ready(const Member& member, const char* call) {
 void NcclWatch::start_wait(const std::string& stream, const WorkLabel& label) {
   const std::lock_guard lock(mutex_);
   ++waiting_;
-  const std::string where = describe(label);
-  waiting_text_ = where.empty() ? stream : stream + ", at " + where;
+  waiting_stream_ = stream;
+  waiting_label_ = label;
   progress_ = Clock::now();
 }
 
 void NcclWatch::end_wait() noexcept {
   const std::lock_guard lock(mutex_);
   --waiting_;
+  waiting_label_ = {};  // what it points to may go now
   progress_ = Clock::now();
 }
 
@@ -174,6 +175,7 @@ void NcclWatch::look() {
     if (reason.empty()) reason = error_of(member);
     retire(member);
   }
+  follow_recording();
   if (reason.empty()) reason = stall();
   if (!reason.empty()) fail(reason);
 }
@@ -233,6 +235,13 @@ void NcclWatch::retire(Member& member) {
   }
 }
 
+/// Operations of a recorded step are not pending one by one, but lanes tell how far they are.
+void NcclWatch::follow_recording() {
+  if (waiting_label_.recorded == nullptr) return;
+  const std::uint64_t place = waiting_label_.recorded->progress();
+  if (std::exchange(recorded_progress_, place) != place) progress_ = Clock::now();
+}
+
 bool NcclWatch::is_pending() const {
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return !member.pending.empty(); });
@@ -273,7 +282,11 @@ std::string NcclWatch::pending_text() const {
     text += fmt::format("; pending: communicator '{}', operation {}, {}", member.name,
                         first.posting.sequence, with_label(first.posting, first.label));
   }
-  if (waiting_ > 0) text += "; the host waits for the stream " + waiting_text_;
+  if (waiting_ > 0) {
+    const std::string where = describe(waiting_label_);
+    text += "; the host waits for the stream " + waiting_stream_;
+    if (!where.empty()) text += ", at " + where;
+  }
   return text;
 }
 

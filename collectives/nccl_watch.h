@@ -72,7 +72,7 @@ class NcclWatch final : public StreamWatch {
   /// aborts, all at once, which does not wait for peers.
   void remove(Member& member) noexcept;
   /// Notes what was enqueued on `stream` in this turn. Operations of a captured graph are not
-  /// followed one by one; the host's waits for them are.
+  /// followed one by one; the host's waits for them are, by the marks of their label.
   void enqueued(Member& member, Posting posting, CudaStream& stream);
   /// Waits for a communicator that `call` keeps busy: its start, a split, or an operation that is
   /// the first of its kind and connects the ranks.
@@ -103,6 +103,7 @@ class NcclWatch final : public StreamWatch {
   void fail(const std::string& reason);
   void resort();
   void retire(Member& member);
+  void follow_recording();
   bool is_pending() const;
   std::string error_of_peers();
   std::string error_of(const Member& member) const;
@@ -120,8 +121,10 @@ class NcclWatch final : public StreamWatch {
   std::condition_variable wake_;
   std::condition_variable aborted_;
   std::list<Member> members_;
-  int waiting_ = 0;           ///< host threads that wait
-  std::string waiting_text_;  ///< what the last of them waits for
+  int waiting_ = 0;             ///< host threads that wait
+  std::string waiting_stream_;  ///< what the last of them waits for
+  WorkLabel waiting_label_;
+  std::uint64_t recorded_progress_ = 0;
   Clock::time_point progress_ = Clock::now();
   Clock::time_point failed_at_;
   bool stopping_ = false;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "core/cpu_stream.h"
@@ -31,9 +32,23 @@ void copy_bytes(const void* from, void* to, std::int64_t bytes, Stream& stream) 
   enqueue(stream, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
 }
 
+void mark(std::uint32_t* word, std::uint32_t value, Stream& stream) {
+  if (!stream.device().is_cpu()) return mark_cuda(word, value, stream);
+  enqueue(stream, [=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
+}
+
+void call_host(void (*work)(void*), void* argument, Stream& stream) {
+  if (!stream.device().is_cpu()) return call_host_cuda(work, argument, stream);
+  enqueue(stream, [=] { work(argument); });
+}
+
 void pause(int microseconds, Stream& stream) {
-  if (!stream.device().is_cpu()) return pause_cuda(microseconds, stream);
-  enqueue(stream, [microseconds] { usleep(static_cast<unsigned>(microseconds)); });
+  // The number travels as the pointer: nothing has to outlive the call.
+  const auto sleep = [](void* number) {
+    usleep(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(number)));
+  };
+  const auto number = static_cast<std::uintptr_t>(microseconds);
+  call_host(sleep, reinterpret_cast<void*>(number), stream);
 }
 
 std::unique_ptr<Recording> record_streams(std::span<Stream* const> streams,

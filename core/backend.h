@@ -29,6 +29,14 @@ std::unique_ptr<Memory> make_device_memory(Device device);
 /// Host memory comes from `make_host_memory` and stays untouched until the copy has run.
 void copy_bytes(const void* from, void* to, std::int64_t bytes, Stream& stream);
 
+/// Writes `value` to `word`, in memory from `make_host_memory`, when the stream comes here: a
+/// recorded stream tells that way where it is.
+void mark(std::uint32_t* word, std::uint32_t value, Stream& stream);
+
+/// Calls `work(argument)` on a thread of the host when the stream comes here, and again in each
+/// replay of a recording. It must not use CUDA.
+void call_host(void (*work)(void*), void* argument, Stream& stream);
+
 /// Holds the stream up for so long, as a slow operation would.
 void pause(int microseconds, Stream& stream);
 

@@ -23,7 +23,8 @@ std::unique_ptr<Memory> make_pinned_memory() { no_cuda(); }
 void copy_bytes_cuda(const void*, void*, std::int64_t, Stream&) { no_cuda(); }
 TraceRange::TraceRange(Device, const char*) {}
 TraceRange::~TraceRange() = default;
-void pause_cuda(int, Stream&) { no_cuda(); }
+void mark_cuda(std::uint32_t*, std::uint32_t, Stream&) { no_cuda(); }
+void call_host_cuda(void (*)(void*), void*, Stream&) { no_cuda(); }
 std::unique_ptr<Recording> record_cuda_streams(std::span<Stream* const>,
                                                const std::function<void()>&) {
   no_cuda();

@@ -47,8 +47,8 @@ std::unique_ptr<Memory> make_cuda_memory(Device device);
 /// Pinned host memory.
 std::unique_ptr<Memory> make_pinned_memory();
 void copy_bytes_cuda(const void* from, void* to, std::int64_t bytes, Stream& stream);
-/// Holds the stream up for so long.
-void pause_cuda(int microseconds, Stream& stream);
+void mark_cuda(std::uint32_t* word, std::uint32_t value, Stream& stream);
+void call_host_cuda(void (*work)(void*), void* argument, Stream& stream);
 std::unique_ptr<Recording> record_cuda_streams(std::span<Stream* const> streams,
                                                const std::function<void()>& enqueue);
 

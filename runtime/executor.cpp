@@ -10,6 +10,7 @@
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
 #include "optim/optimizer.h"
+#include "runtime/node_labels.h"
 #include "runtime/plan_regions.h"
 
 namespace sherd {
@@ -55,6 +56,7 @@ Executor::Executor(const Model& model, const ShardLayout& layout, const EngineOp
   micro_batch_bytes_ = batch_tensors(model.sample, options.largest_micro_batch).total_bytes;
   host_buffer_ = Buffer(*host_memory_, kHostScalarBytes + micro_batch_bytes_ * options_.rounds);
   host_scalars_ = new (host_buffer_.data()) HostScalars;
+  if (records_ && world.size() > 1) take_marks();
   fill_zero(arena_.tensor(DType::u8, {arena_bytes}), stream(Lane::compute));
   stream(Lane::compute).synchronize();
   scalars_ = static_cast<StepScalars*>(region_data(placed.plan->scalars_region));
@@ -149,20 +151,19 @@ void Executor::prepare(const Plan& plan) {
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     const Node& node = plan.nodes[n];
     if (node.recorded) state.events[n] = lane_of(node).make_event();
-    state.labels.push_back(describe(node));
   }
+  std::vector<std::string> units;
+  for (const auto& unit : model_.units) units.emplace_back(unit->name());
+  state.labels = node_labels(plan, units);
+  state.place = {state.labels, marks_};
 }
 
-/// "backward of block.3", for messages.
-std::string Executor::describe(const Node& node) const {
-  std::string text(name_of(node.kind));
-  if (node.unit < 0) return text;
-  return text + " of " + std::string(model_.units[static_cast<std::size_t>(node.unit)]->name());
-}
-
-void Executor::enqueue_nodes(const StepInput& input) {
-  const auto nodes = static_cast<int>(placed_.plan->nodes.size());
-  for (int n = 0; n < nodes; ++n) run_node(n, input);
+void Executor::enqueue_nodes(const StepInput& input, bool marked) {
+  const std::vector<Node>& nodes = placed_.plan->nodes;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    run_node(static_cast<int>(n), input);
+    if (marked && communicates(nodes[n].kind)) mark_next(nodes[n].lane, n + 1);
+  }
   read_scalars();
 }
 
@@ -174,6 +175,7 @@ void Executor::run(PlacedPlan placed, const StepInput& input) {
     enqueue_or_replay(input);
     for (const auto& lane : lanes_) lane->synchronize();
   });
+  for (const auto& lane : lanes_) lane->set_label({});
 }
 
 void Executor::run_node(int n, const StepInput& input) {

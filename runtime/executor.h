@@ -13,6 +13,7 @@
 #include "core/backend.h"
 #include "core/buffer.h"
 #include "core/recording.h"
+#include "core/work_label.h"
 #include "runtime/engine.h"
 #include "runtime/plan.h"
 #include "runtime/step_scalars.h"
@@ -100,9 +101,12 @@ class Executor {
   void read_scalars();
   void fill_decay_segments(const OptimizerSpec& optimizer);
   void prepare(const Plan& plan);
-  std::string describe(const Node& node) const;
   void enqueue_or_replay(const StepInput& input);
-  void enqueue_nodes(const StepInput& input);
+  std::unique_ptr<Recording> record(const StepInput& input);
+  void replay(Recording& recording, const StepInput& input);
+  void take_marks();
+  void mark_next(Lane lane, std::size_t from);
+  void enqueue_nodes(const StepInput& input, bool marked = false);
   void run_node(int n, const StepInput& input);
   void delay(const Node& node);
 
@@ -138,6 +142,7 @@ class Executor {
   struct PlanState {
     std::vector<std::unique_ptr<Event>> events;
     std::vector<std::string> labels;
+    RecordedPlace place;                                          ///< of these labels
     std::map<StepShapes, std::unique_ptr<Recording>> recordings;  ///< null: has been run once
   };
   StepShapes shapes_of_ranks(const StepInput& input);
@@ -166,6 +171,8 @@ class Executor {
   std::unique_ptr<Memory> host_memory_;
   Buffer host_buffer_;  ///< HostScalars, then the micro-batches on their way to the device
   HostScalars* host_scalars_ = nullptr;
+  Buffer mark_buffer_;
+  std::span<std::uint32_t> marks_;  ///< see RecordedPlace; empty where no rank can be late
   StepScalars* scalars_ = nullptr;
   LossScalars* loss_scalars_ = nullptr;
   UpdateScalars* update_scalars_ = nullptr;

@@ -76,6 +76,11 @@ std::string_view name_of(NodeKind kind) {
   return "?";
 }
 
+bool communicates(NodeKind kind) {
+  return kind == NodeKind::gather || kind == NodeKind::reduce || kind == NodeKind::replicate ||
+         kind == NodeKind::norm;
+}
+
 std::string_view name_of(Lane lane) {
   switch (lane) {
     case Lane::compute:

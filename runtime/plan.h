@@ -54,6 +54,8 @@ enum class NodeKind : std::uint8_t {
   update,      ///< optimizer on a shard
 };
 std::string_view name_of(NodeKind kind);
+/// Whether ranks wait for each other in it.
+bool communicates(NodeKind kind);
 
 /// Nodes of a lane run in list order; each lane is one stream.
 enum class Lane : std::uint8_t { compute, gather, reduce };

@@ -1,7 +1,5 @@
 #include "core/cuda_backend.h"
 
-#include <unistd.h>
-
 #include "core/cuda/check.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/cuda/device_guard.h"
@@ -137,13 +135,8 @@ void copy_bytes_cuda(const void* from, void* to, std::int64_t bytes, Stream& str
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, cuda(stream)));
 }
 
-void pause_cuda(int microseconds, Stream& stream) {
-  // The number travels as the pointer: nothing has to outlive the call.
-  const auto sleep = [](void* number) {
-    usleep(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(number)));
-  };
-  SHERD_CHECK(cudaLaunchHostFunc(
-      cuda(stream), sleep, reinterpret_cast<void*>(static_cast<std::uintptr_t>(microseconds))));
+void call_host_cuda(void (*work)(void*), void* argument, Stream& stream) {
+  SHERD_CHECK(cudaLaunchHostFunc(cuda(stream), work, argument));
 }
 
 }  // namespace sherd

@@ -39,6 +39,7 @@ class HostWait {
     constexpr std::chrono::milliseconds kSpinTime{3};
     constexpr std::chrono::microseconds kNap{50};
     const auto start = Clock::now();
+    check_watches();  // calls may stand behind what ends a failed communicator
     cudaError_t state = query();
     while (state == cudaErrorNotReady) {
       cudaGetLastError();

@@ -1,7 +1,10 @@
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
+#include <thread>
 
 #include "kernels/attention.h"
 #include "kernels/linear.h"
@@ -81,4 +84,43 @@ TEST_CASE("on a GPU the first call of a shape refuses to be captured", "[gpu]") 
     multiply();
     CHECK_NOTHROW(record(stream, multiply));
   });
+}
+
+TEST_CASE("on a GPU a recorded stream tells the host where it is, in every replay", "[gpu]") {
+  constexpr std::chrono::milliseconds kMoment{20};
+  constexpr std::chrono::seconds kSoon{10};
+  Gpu gpu;
+  Stream& stream = gpu.stream();
+  const std::unique_ptr<Memory> memory = make_host_memory(stream.device());
+  const Buffer buffer(*memory, sizeof(std::uint32_t));
+  auto* word = static_cast<std::uint32_t*>(buffer.data());
+  const auto value = [&] { return std::atomic_ref(*word).load(); };
+  mark(word, 7, stream);
+  stream.synchronize();
+  CHECK(value() == 7);
+
+  std::atomic<bool> holds{false};
+  const auto hold = [](void* flag) {
+    while (static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  const auto recording = record(stream, [&] {
+    mark(word, 1, stream);
+    call_host(hold, &holds, stream);
+    mark(word, 2, stream);
+  });
+  CHECK(value() == 7);
+  for (int replay = 0; replay < 3; ++replay) {
+    std::atomic_ref(*word).store(0);
+    holds = true;
+    recording->replay();
+    const auto start = std::chrono::steady_clock::now();
+    while (value() != 1 && std::chrono::steady_clock::now() - start < kSoon) {
+      std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(kMoment);
+    CHECK(value() == 1);
+    holds = false;
+    stream.synchronize();
+    CHECK(value() == 2);
+  }
 }
