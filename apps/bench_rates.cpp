@@ -152,7 +152,8 @@ ExitCode bench_rates_command(const BenchRatesCommand& command, MpiSession& sessi
       *world, [&] { return choose_device(command.device, /*share_gpus=*/false, session, *world); });
   const auto& host = session.hostnames()[static_cast<std::size_t>(world->rank())];
   const int threads = choose_threads(*world, host, 0).threads;
-  const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
+  const std::unique_ptr<Communicator> on_device =
+      device_communicator(device, *world, session, NcclOptions().timeout_seconds);
   const std::string name = device.is_cpu()
                                ? fmt::format("CPU, {} a rank", counted(threads, "thread"))
                                : cuda_device_info(device.index).name;

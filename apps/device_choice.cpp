@@ -91,9 +91,11 @@ GpuOptions gpu_options(MpiSession& session) {
 }
 
 std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
-                                                  MpiSession& session) {
+                                                  MpiSession& session, double timeout_seconds) {
   if (device.is_cpu()) return nullptr;
-  return make_gpu_communicator(world, device, "train", gpu_options(session));
+  GpuOptions options = gpu_options(session);
+  options.nccl.timeout_seconds = timeout_seconds;
+  return make_gpu_communicator(world, device, "train", options);
 }
 
 }  // namespace sherd

@@ -32,6 +32,6 @@ GpuOptions gpu_options(MpiSession& session);
 /// Collective: a communicator on `device` of the same ranks as `world`; null for CPUs, where
 /// `world` itself serves.
 std::unique_ptr<Communicator> device_communicator(Device device, Communicator& world,
-                                                  MpiSession& session);
+                                                  MpiSession& session, double timeout_seconds);
 
 }  // namespace sherd

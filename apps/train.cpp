@@ -62,6 +62,15 @@ LoadedConfig load_config(const TrainCommand& command, int world) {
   return config;
 }
 
+/// Collective, between ranks that don't know yet how long to wait for each other.
+LoadedConfig load_same_config(const TrainCommand& command, MpiSession& session) {
+  const std::unique_ptr<Communicator> starting = session.world();
+  LoadedConfig config =
+      on_all_ranks(*starting, [&] { return load_config(command, session.size()); });
+  require_same_settings(*starting, config.settings);
+  return config;
+}
+
 std::unique_ptr<PretrainedWeights> open_weights(const RunConfig& run, const Model& model) {
   if (run.model.path.empty()) return nullptr;
   return std::make_unique<PretrainedWeights>(run.model.path, model.units);
@@ -202,14 +211,14 @@ int train_steps(const RunConfig& run, const TrainingData& data, Engine& engine, 
 }  // namespace
 
 ExitCode train_command(const TrainCommand& command, MpiSession& session) {
-  const std::unique_ptr<Communicator> world = session.world();
-  const int rank = world->rank();
-  const int size = world->size();
+  const int rank = session.rank();
+  const int size = session.size();
 
   // Whatever can be found wrong is found here, before ranks depend on each other.
-  LoadedConfig config = on_all_ranks(*world, [&] { return load_config(command, size); });
-  require_same_settings(*world, config.settings);
+  LoadedConfig config = load_same_config(command, session);
   const RunConfig& run = config.run;
+  const std::unique_ptr<Communicator> world =
+      session.world({.timeout_seconds = run.timeout_seconds});
   Model model = on_all_ranks(*world, [&] { return build_model(run.model); });
   const TrainingData data =
       on_all_ranks(*world, [&] { return TrainingData(run.data, model.sample, run.seed); });
@@ -221,7 +230,8 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
       *world, [&] { return choose_device(run.device, run.share_gpus, session, *world); });
   config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
   place_on_ranks(config, model, device, session, *world);
-  const std::unique_ptr<Communicator> on_device = device_communicator(device, *world, session);
+  const std::unique_ptr<Communicator> on_device =
+      device_communicator(device, *world, session, run.timeout_seconds);
   Communicator& ranks = on_device ? *on_device : *world;
   const std::string exact_warning = run.exact ? exact_on_devices(device, *world) : "";
   const std::unique_ptr<RunReport> report = on_all_ranks(*world, [&] {

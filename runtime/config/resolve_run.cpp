@@ -131,6 +131,7 @@ void resolve_top(Settings& settings, RunConfig& run) {
   run.share_gpus = settings.boolean("share_gpus");
   run.record_steps = settings.boolean("record_steps");
   run.tune_products = settings.boolean("tune_products");
+  run.timeout_seconds = settings.number("timeout_seconds");
   run.checkpoint.every = settings.integer("checkpoint.every");
   run.checkpoint.keep_last = static_cast<int>(settings.integer("checkpoint.keep_last"));
   run.checkpoint.final_model = settings.boolean("checkpoint.final_model");

@@ -97,10 +97,11 @@ struct RunConfig {
   std::int64_t validation_batches = 0;  ///< 0: all
   std::int64_t log_every = 1;
   DeviceChoice device = DeviceChoice::automatic;
-  bool share_gpus = false;    ///< whether several ranks may use one GPU
-  bool record_steps = true;   ///< replay steps as CUDA graphs
-  bool tune_products = true;  ///< choose algorithms of matrix products on GPUs by measurement
-  int threads = 0;            ///< OpenMP threads per rank; 0: cores over local ranks
+  bool share_gpus = false;       ///< whether several ranks may use one GPU
+  bool record_steps = true;      ///< replay steps as CUDA graphs
+  bool tune_products = true;     ///< choose algorithms of matrix products on GPUs by measurement
+  double timeout_seconds = 300;  ///< for a late rank, and for operations that do not end
+  int threads = 0;               ///< OpenMP threads per rank; 0: cores over local ranks
 };
 
 }  // namespace sherd

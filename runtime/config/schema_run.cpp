@@ -61,6 +61,14 @@ constexpr SchemaKey kKeys[] = {
          "after the first step on GPUs, measure which algorithms run its matrix products "
          "fastest; kept in ~/.cache/sherd for later runs. Never with \"reduction\": \"exact\"",
      .standard = "true"},
+    {.path = "timeout_seconds",
+     .type = number,
+     .meaning = "how long ranks wait for one that is late, or for an operation that does not end, "
+                "before the run ends: longer than a rank may need alone, to read a batch, tune its "
+                "products or write a model",
+     .standard = "300",
+     .min = 10,
+     .max = 1e6},
     {.path = "log.every",
      .type = integer,
      .meaning = "steps between progress lines; metrics.jsonl has every step",

@@ -81,3 +81,15 @@ TEST_CASE("a rank that is killed ends the job") {
   INFO(result.output);
   CHECK(result.exit_code == 137);
 }
+
+TEST_CASE("a rank that stands still is given up after the run's timeout") {
+  const TemporaryFolder folder;
+  const std::string run = write_llama_run(folder);
+  const std::string command = on_ranks(
+      2, "train " + run + " --set steps=1000000 --set log.every=50 --set timeout_seconds=10");
+  const CommandResult result =
+      run_shell(interrupted(command, folder, "kill -STOP $(pgrep -P $p | tail -n 1)"), 60);
+  INFO(result.output);
+  CHECK(result.exit_code == 5);
+  CHECK(result.says("within 10 s"));
+}
