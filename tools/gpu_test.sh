@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds with CUDA, runs every [gpu] test on whatever GPUs there are, at one rank and at two, which
-# share a single GPU; trains, and measures. A short table comes last.
+# share a single GPU, and those of [groups] at four; trains, and measures. A short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly kBuild=build/gpu kAmpere=build/gpu-ampere kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kRuntimeShards=4
+readonly kBuild=build/gpu kAmpere=build/gpu-ampere kLogs=${GPU_TEST_LOGS:-build/gpu-logs} kRuntimeShards=4 kGroupShards=2
 readonly kParts=kernels,runtime,apps,collectives,train,bench,memory
 shard_count=12
 parts=$kParts
@@ -109,14 +109,14 @@ cmake --build $kBuild -- -k 0 > $kLogs/build.log 2>&1 ||
 echo "built in $SECONDS s"
 $kBuild/apps/sherd doctor < /dev/null
 
-tests() { # tests RANKS FOLDER OPTION…
-  run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "[gpu]" --case-seconds 100 -d yes "${@:3}"
+tests() { # tests RANKS FOLDER FILTER OPTION…
+  run_ranks "$1" timeout 240 "$kBuild/tests/$2/$2_dist_tests" "$3" --case-seconds 100 -d yes "${@:4}"
 }
 if wants kernels; then shards kernels $kBuild "[gpu]"; fi
 if wants runtime; then
   for n in 1 2; do
     for ((i = 0; i < kRuntimeShards; ++i)); do
-      start "runtime-$n-$i" tests "$n" runtime --shard-count $kRuntimeShards --shard-index $i
+      start "runtime-$n-$i" tests "$n" runtime "[gpu]" --shard-count $kRuntimeShards --shard-index $i
     done
   done
 fi
@@ -132,8 +132,14 @@ if wants ampere; then
   shards ampere $kAmpere "[gpu]"
 fi
 finish
+if wants runtime; then
+  for ((i = 0; i < kGroupShards; ++i)); do # what there is to see of groups takes four ranks
+    start "runtime-4-groups-$i" tests 4 runtime "[gpu][groups]" --shard-count $kGroupShards --shard-index $i
+  done
+  finish
+fi
 if wants collectives; then  # alone: they play with time
-  for n in 1 2; do one "collectives-$n" tests "$n" collectives; done
+  for n in 1 2; do one "collectives-$n" tests "$n" collectives "[gpu]"; done
 fi
 
 export OMP_NUM_THREADS=8

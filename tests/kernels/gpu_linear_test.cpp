@@ -282,7 +282,7 @@ TEST_CASE("on a GPU plans are kept in a file beside those of other devices", "[g
                        MessageMatches(ContainsSubstring("another device")));
 }
 
-TEST_CASE("on a GPU a table with an algorithm that is none is refused as a whole", "[gpu]") {
+TEST_CASE("on a GPU plans with an algorithm that is none are refused as a whole", "[gpu]") {
   Layer layer(DType::f32, {33, 70, 50, WeightLayout::in_out});
   Gpu gpu, other;
   compute(gpu, layer);

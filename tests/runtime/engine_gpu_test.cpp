@@ -1,9 +1,13 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "collectives/gpu.h"
 #include "collectives/solo.h"
 #include "core/cuda_backend.h"
+#include "kernels/matmul_table.h"
 #include "models/build.h"
 #include "runtime/engine.h"
 #include "tests/dist.h"
@@ -15,6 +19,7 @@
 
 using namespace sherd;
 using namespace sherd::testing;
+using Catch::Matchers::ContainsSubstring;
 using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 using sherd::test::mpi_session;
@@ -112,6 +117,68 @@ TEST_CASE("Unequal shards, prefetch, bursts and recompute change no bit on GPUs"
     training.options.shard_weights.push_back(1.0 + 2.0 * r);
   }
   check_same_bits(gpus.train(training), reference);
+}
+
+TEST_CASE("Shard groups with replicas change no bit on GPUs", "[gpu][dist][groups]") {
+  const int ranks = mpi_session().size();
+  Gpus gpus;
+  TrainingCase training = training_case("llama");
+  training.options.plan.exact = true;
+  const Trained reference = gpus.train_apart(training);
+  for (const int group : {1, 2}) {
+    if (ranks % group != 0 || ranks == group) continue;
+    training.options.plan.group_size = group;
+    for (const int stage : {1, 3}) {
+      training.options.plan.stage = stage;
+      CAPTURE(group, stage);
+      check_same_bits(gpus.train(training), reference);
+    }
+  }
+}
+
+TEST_CASE("Unequal shards and deals in groups of GPUs change no bit", "[gpu][dist][groups]") {
+  if (mpi_session().size() != 4) return;
+  Gpus gpus;
+  TrainingCase training = training_case("llama");
+  training.options.plan.exact = true;
+  const Trained reference = gpus.train_apart(training);
+  training.options.plan.stage = 3;
+  training.options.plan.group_size = 2;
+  training.options.shard_weights = {1.0, 3.0};
+  training.batch_weights = {1.0, 2.0, 1.0, 2.0};
+  const Trained trained = gpus.train(training);
+  check_same_bits(trained, reference);
+  CHECK(trained.measured_peak_bytes == trained.predicted_peak_bytes);
+}
+
+TEST_CASE("Products are tuned whatever an earlier run has left, and training goes on",
+          "[gpu][dist]") {
+  const auto control = make_world();
+  const auto gpus = make_gpu_world(*control);
+  constexpr std::int64_t kSamples = 12;
+  const bool first = control->rank() == 0;
+  const auto cache = std::filesystem::temp_directory_path() / "sherd_engine_products_test.txt";
+  if (first) std::ofstream(cache) << "[a GPU]\nno product\n";
+  TrainingCase training = training_case("mlp");
+  EngineOptions options = training.options;
+  options.plan.stage = 3;
+  options.plan.compute = options.plan.wire = DType::bf16;
+  options.plan.rounds = static_cast<int>((kSamples + gpus->size() - 1) / gpus->size());
+  options.largest_micro_batch = {1, 1};
+  options.labels_per_step = kSamples;
+  Engine engine(build_model(training.model), options, *gpus);
+  const HostBatch batch = random_batch(training.model, kSamples, 1, 1);
+  CHECK(step_over(engine, batch, *gpus).applied);
+  const ProductTuning tuning = engine.tune_products(cache);
+  if (tuning.kinds == 1) CHECK(tuning.warnings.size() == (first ? 1 : 0));
+  if (first) {
+    CHECK_THAT(tuning.warnings.at(0),
+               ContainsSubstring("line 2 of") && ContainsSubstring("products are tuned anew"));
+    CHECK(tuning.tuning.products + tuning.tuning.too_large > 0);
+    if (tuning.tuning.products > 0) CHECK_FALSE(read_matmul_tables(cache).empty());
+    std::filesystem::remove(cache);
+  }
+  for (int step = 0; step < 3; ++step) CHECK(step_over(engine, batch, *gpus).applied);
 }
 
 TEST_CASE("Whoever moves the bytes between GPUs, the bits are the same", "[gpu][dist]") {

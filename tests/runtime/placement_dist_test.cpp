@@ -154,7 +154,8 @@ TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dis
   }
 }
 
-TEST_CASE("Placements by memory change no bit on GPUs, and take what was planned", "[gpu][dist]") {
+TEST_CASE("Placements by memory change no bit on GPUs, and take what was planned",
+          "[gpu][dist][groups]") {
   const std::vector<std::string> plain = {"train_micro_batch_size_per_gpu=1", "device=cuda"};
   const auto control = make_world();
   make_gpu_world(*control);  // what ranks that share a GPU need is settled at NCCL's first start

@@ -12,11 +12,13 @@
 #include "runtime/engine.h"
 #include "tests/dist.h"
 #include "tests/models/tiny_models.h"
+#include "tests/runtime/gpu_world.h"
 #include "tests/runtime/training.h"
 
 using namespace sherd;
 using namespace sherd::testing;
 using Catch::Matchers::ContainsSubstring;
+using sherd::test::make_gpu_world;
 using sherd::test::make_world;
 
 namespace {
@@ -44,27 +46,50 @@ void train_a_step(Engine& engine, const Communicator& world) {
                                        [](std::int32_t l) { return l != kIgnoredLabel; }));
 }
 
+/// Two groups, where so many ranks have two.
+int half_of(const Communicator& world) { return world.size() % 2 == 0 ? world.size() / 2 : 1; }
+
+void check_equal_replicas(int stage, DType compute, Communicator& world) {
+  const auto engine = make_engine(stage, half_of(world), compute, world);
+  CHECK_NOTHROW(engine->check_replicas());
+  train_a_step(*engine, world);
+  CHECK_NOTHROW(engine->check_replicas());
+}
+
+/// The last rank loads other values, into what it holds: all of them or its shard.
+void check_different_replica(int stage, int group, Communicator& world) {
+  const int culprit = world.size() - 1;
+  const auto engine = make_engine(stage, group, DType::f32, world);
+  const float shift = world.rank() == culprit ? 0x1p-20f : 0.0f;
+  engine->load_parameters([&](const ParameterSpec&, Shard, std::span<float> values) {
+    for (float& value : values) value = 1.0f + shift;
+  });
+  const int other = stage == 0 ? 0 : culprit % group;
+  CHECK_THROWS_WITH(engine->check_replicas(),
+                    ContainsSubstring(fmt::format("ranks {} and {} are replicas", other, culprit)));
+}
+
 }  // namespace
 
 TEST_CASE("Replicas that trained on data of their own hold the same parameters", "[dist]") {
-  const auto world = make_world();
   const int stage = GENERATE(0, 1, 3);
-  const int group = world->size() % 2 == 0 ? world->size() / 2 : 1;
-  const auto engine = make_engine(stage, group, GENERATE(DType::f32, DType::bf16), *world);
-  CHECK_NOTHROW(engine->check_replicas());
-  train_a_step(*engine, *world);
-  CHECK_NOTHROW(engine->check_replicas());
+  check_equal_replicas(stage, GENERATE(DType::f32, DType::bf16), *make_world());
 }
 
 TEST_CASE("A replica with other parameters is named on all ranks", "[dist]") {
   const auto world = make_world();
   if (world->size() == 1) return;  // there is no other
-  const int culprit = world->size() - 1;
-  const auto engine = make_engine(0, 0, DType::f32, *world);
-  const float shift = world->rank() == culprit ? 0x1p-20f : 0.0f;
-  engine->load_parameters([&](const ParameterSpec&, Shard, std::span<float> values) {
-    for (float& value : values) value = 1.0f + shift;
-  });
-  CHECK_THROWS_WITH(engine->check_replicas(),
-                    ContainsSubstring("ranks 0 and " + std::to_string(culprit) + " are replicas"));
+  check_different_replica(0, 0, *world);
+  if (half_of(*world) == 1) return;  // groups of one have nothing to shard
+  for (const int stage : {1, 3}) check_different_replica(stage, half_of(*world), *world);
+}
+
+TEST_CASE("Replicas on GPUs hold the same parameters, and one that doesn't is named",
+          "[gpu][dist][groups]") {
+  const auto control = make_world();
+  const auto gpus = make_gpu_world(*control);
+  check_equal_replicas(3, DType::bf16, *gpus);
+  if (gpus->size() == 1) return;
+  check_different_replica(0, 0, *gpus);
+  if (half_of(*gpus) > 1) check_different_replica(3, half_of(*gpus), *gpus);
 }

@@ -158,6 +158,34 @@ void check_skip(const PlanOptions& plan, float bad, Communicator& world) {
   CHECK(faulty.parameters() == healthy.parameters());
 }
 
+/// The first loss scale overflows, and is halved until it does not.
+void check_halving(Communicator& world) {
+  EngineOptions options = training_case("mlp").options;
+  options.plan.stage = 3;
+  options.plan.compute = options.plan.wire = DType::f16;
+  options.largest_micro_batch = {4, 1};
+  options.labels_per_step = 4 * world.size();
+  options.loss_scale.initial_scale_power = 24;
+  options.loss_scale.hysteresis = 1;
+  Engine engine(build_model(tiny_model("mlp")), options, world);
+  const HostBatch all = random_batch(tiny_model("mlp"), 4 * world.size(), 1, 8);
+  std::vector<HostBatch> own = deal(all, 4, world.rank(), world.size());
+  const MicroBatch micro = view_of(own[0]);
+  double scale = std::exp2(24.0);
+  int skipped = 0;
+  StepResult result = engine.step({&micro, 1});
+  while (!result.applied) {
+    CHECK(result.loss_scale == scale);
+    scale /= 2.0;
+    ++skipped;
+    REQUIRE(skipped < 24);
+    result = engine.step({&micro, 1});
+  }
+  CHECK(skipped > 0);
+  CHECK(result.loss_scale == scale);
+  CHECK(std::isfinite(result.gradient_norm));
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -199,31 +227,12 @@ TEST_CASE("Too many skips in a row end the run", "[dist]") {
 }
 
 TEST_CASE("In half precision an overflow halves the loss scale and training goes on", "[dist]") {
-  const auto world = make_world();
-  EngineOptions options = training_case("mlp").options;
-  options.plan.stage = 3;
-  options.plan.compute = options.plan.wire = DType::f16;
-  options.largest_micro_batch = {4, 1};
-  options.labels_per_step = 4 * world->size();
-  options.loss_scale.initial_scale_power = 24;
-  options.loss_scale.hysteresis = 1;
-  Engine engine(build_model(tiny_model("mlp")), options, *world);
-  const HostBatch all = random_batch(tiny_model("mlp"), 4 * world->size(), 1, 8);
-  std::vector<HostBatch> own = deal(all, 4, world->rank(), world->size());
-  const MicroBatch micro = view_of(own[0]);
-  double scale = std::exp2(24.0);
-  int skipped = 0;
-  StepResult result = engine.step({&micro, 1});
-  while (!result.applied) {
-    CHECK(result.loss_scale == scale);
-    scale /= 2.0;
-    ++skipped;
-    REQUIRE(skipped < 24);
-    result = engine.step({&micro, 1});
-  }
-  CHECK(skipped > 0);
-  CHECK(result.loss_scale == scale);
-  CHECK(std::isfinite(result.gradient_norm));
+  check_halving(*make_world());
+}
+
+TEST_CASE("In half precision on GPUs an overflow halves the loss scale too", "[gpu][dist]") {
+  const auto control = make_world();
+  check_halving(*make_gpu_world(*control));
 }
 
 TEST_CASE("Ranks with different plans are told so, all of them", "[dist]") {
