@@ -9,8 +9,7 @@ using enum ValueType;
 constexpr SchemaKey kKeys[] = {
     {.path = "output",
      .type = string,
-     .meaning = "folder of the run: config.json, metrics.jsonl, plan.txt, memory.json, model/, "
-                "checkpoints/",
+     .meaning = "folder of the run: config.json, metrics.jsonl, plan.txt, memory.json, model/",
      .otherwise = "runs/ and the name of the run file"},
     {.path = "steps",
      .type = integer,
@@ -26,7 +25,8 @@ constexpr SchemaKey kKeys[] = {
      .type = string,
      .meaning =
          "how gradients are summed: exact gives the same bits at every world size and stage, for "
-         "micro-batches of the same samples: give train_micro_batch_size_per_gpu",
+         "micro-batches of the same samples (give train_micro_batch_size_per_gpu) and GPUs of one "
+         "model",
      .standard = "\"fast\"",
      .choices = "fast|exact"},
     {.path = "skip_limit",
@@ -86,12 +86,12 @@ constexpr SchemaKey kKeys[] = {
      .min = 0},
     {.path = "checkpoint.every",
      .type = integer,
-     .meaning = "steps between checkpoints; 0: none",
+     .meaning = "steps between checkpoints, which are not written yet: a run says so; 0: none",
      .standard = "0",
      .min = 0},
     {.path = "checkpoint.keep_last",
      .type = integer,
-     .meaning = "checkpoints that are kept",
+     .meaning = "checkpoints that will be kept, once they are written",
      .standard = "2",
      .min = 1,
      .max = 1e6},

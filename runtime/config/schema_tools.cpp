@@ -15,6 +15,7 @@ constexpr std::string_view kTuner = "the autotuner is not built; `sherd plan` an
 constexpr std::string_view kTunerOff = "belongs to the autotuner, which is not built";
 constexpr std::string_view kElastic = "elasticity is not built; any world size runs as it is";
 constexpr std::string_view kElasticOff = "belongs to elasticity, which is not built";
+constexpr std::string_view kUnwritten = "no checkpoints are written yet";
 constexpr std::string_view kWriter = "belongs to DeepSpeed's checkpoint writer";
 constexpr std::string_view kStatic = "every step runs a plan made before the first one";
 constexpr std::string_view kOffload = "offload is not built yet";
@@ -40,16 +41,13 @@ constexpr SchemaKey kKeys[] = {
     key("activation_checkpointing.profile", boolean, no_effect, "false",
         "metrics.jsonl has the time of every step"),
 
-    key("checkpoint.tag_validation", string, no_effect, "",
-        "all ranks acknowledge a checkpoint before it counts"),
-    key("checkpoint.load_universal", boolean, no_effect, "true",
-        "every checkpoint loads at every world size"),
+    key("checkpoint.tag_validation", string, no_effect, "", kUnwritten),
+    key("checkpoint.load_universal", boolean, no_effect, "true", kUnwritten),
     key("checkpoint.use_node_local_storage", boolean, refused, "false",
-        "checkpoints need a folder that all ranks see"),
+        "no checkpoints are written yet, and they will need a folder that all ranks see"),
     key("checkpoint.parallel_write.pipeline_stage", boolean, no_effect, "",
         "there are no pipeline stages"),
-    key("checkpoint.checkpoint_serialization", boolean, no_effect, "",
-        "checkpoints are byte ranges of tensors"),
+    key("checkpoint.checkpoint_serialization", boolean, no_effect, "", kUnwritten),
     key("checkpoint.writer.type", string, no_effect, "", kWriter),
     key("checkpoint.writer.decoupled", boolean, no_effect, "", kWriter),
     key("checkpoint.writer.io_buffer_size", integer, no_effect, "", kWriter),
