@@ -14,9 +14,9 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h)
       echo "usage: tools/gpu_test.sh [--only PART,…] [--peer SCRIPT] [CMAKE ARGUMENT…]"
-      echo "Parts: $kParts, and sanitize: the own kernels' tests under compute-sanitizer"
-      echo "(memcheck and racecheck), and ampere: the same tests with code for compute capability 8.0,"
-      echo "translated for the GPU that is here. These two are not done unless asked for."
+      echo "Parts: $kParts. Only when asked for: memcheck and racecheck, the kernels' tests"
+      echo "under compute-sanitizer, and ampere, the same tests with code for compute capability 8.0,"
+      echo "translated for the GPU that is here."
       echo "--peer SCRIPT: after the 1.5 B run, torchrun SCRIPT --model qwen15b --batch 4 --seq 4096,"
       echo "a training loop of the same shape in PyTorch that prints one JSON line."
       echo "Logs go to build/gpu-logs, or where GPU_TEST_LOGS says."
@@ -121,10 +121,8 @@ if wants runtime; then
   done
 fi
 if wants apps; then start apps timeout 240 $kBuild/tests/apps/apps_bench_tests "[gpu]"; fi
-if wants sanitize; then
-  shards memcheck $kBuild "[gpu]" compute-sanitizer --tool memcheck --error-exitcode 9
-  shard_count=24 shards racecheck $kBuild "$kOwn" bash -c "$kRacecheck" racecheck
-fi
+if wants memcheck; then shards memcheck $kBuild "[gpu]" compute-sanitizer --tool memcheck --error-exitcode 9; fi
+if wants racecheck; then shard_count=24 shards racecheck $kBuild "$kOwn" bash -c "$kRacecheck" racecheck; fi
 if wants ampere; then
   cmake -S . -B $kAmpere -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON \
     -DCMAKE_CUDA_ARCHITECTURES=80-virtual "${cmake_arguments[@]}" > $kLogs/configure-ampere.log 2>&1
