@@ -65,6 +65,7 @@ std::string exact_on_models(const std::vector<std::string>& models) {
   }
   if (ranks_of.size() < 2) return "";
   std::vector<std::string> parts;
+  parts.reserve(ranks_of.size());
   for (const auto& [model, ranks] : ranks_of) {
     parts.push_back(fmt::format("{} of {}", model, ranks_text(ranks)));
   }

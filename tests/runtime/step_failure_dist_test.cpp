@@ -211,19 +211,22 @@ TEST_CASE("A unit that throws on one rank ends the step on all at once", "[dist]
 }
 
 TEST_CASE("A unit that throws on one GPU's rank ends the step on all at once", "[gpu][dist]") {
-  for (const int stage : {0, 3}) {
-    // The first step, one that is enqueued, one that is being recorded.
-    for (const auto& [steps, records] : {std::pair{0, true}, {2, false}, {1, true}}) {
-      CAPTURE(stage, steps, records);
-      const auto control = make_world({.timeout_seconds = kTimeoutSeconds});
-      if (control->size() == 1) return;
-      const auto gpus = make_gpus(*control, kTimeoutSeconds);
-      {
-        Trainer trainer(stage, *gpus, records);
-        check_break(trainer, *gpus, steps, Breakage::on_host, kSoonGpu);
-      }
-      meet_all_ranks();
+  struct Run {
+    int stage;
+    int steps;  ///< before the one that breaks
+    bool records;
+  };
+  // In the first step, in one that is enqueued, in ones that are being recorded.
+  for (const Run& run : {Run{3, 0, true}, {3, 2, false}, {3, 1, true}, {0, 1, true}}) {
+    CAPTURE(run.stage, run.steps, run.records);
+    const auto control = make_world({.timeout_seconds = kTimeoutSeconds});
+    if (control->size() == 1) return;
+    const auto gpus = make_gpus(*control, kTimeoutSeconds);
+    {
+      Trainer trainer(run.stage, *gpus, run.records);
+      check_break(trainer, *gpus, run.steps, Breakage::on_host, kSoonGpu);
     }
+    meet_all_ranks();
   }
 }
 
