@@ -92,7 +92,8 @@ SharedBoard& MpiContext::make_board(MPI_Comm comm, std::int64_t staging_bytes) {
 }
 
 WindowMemory& MpiContext::make_window_memory(std::chrono::nanoseconds timeout) {
-  window_memories_.push_back(std::make_unique<WindowMemory>(duplicate(node_), timeout, unfinished_));
+  window_memories_.push_back(
+      std::make_unique<WindowMemory>(duplicate(node_), timeout, unfinished_));
   return *window_memories_.back();
 }
 

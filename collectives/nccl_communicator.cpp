@@ -127,8 +127,10 @@ std::string NcclCommunicator::description() const {
 template <class F>
 void NcclCommunicator::run(const Posting& posting, Stream& stream, F work) {
   CudaStream& lane = cuda_stream(stream);
-  const NcclWatch::Turn turn(watch_, member_);
-  work(member_.comm, lane.raw());
+  {
+    const NcclWatch::Turn turn(watch_, member_);
+    work(member_.comm, lane.raw());
+  }
   watch_.enqueued(member_, posting, lane);
 }
 

@@ -110,13 +110,17 @@ void NcclWatch::enqueued(Member& member, Posting posting, CudaStream& stream) {
   posting.sequence = ++member.sequence;
   stream.add_watch(*this);
   if (stream.capturing()) return;
-  const std::lock_guard lock(mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_pending()) progress_ = Clock::now();
+    member.pending.push_back({posting, stream.label()});
+  }
+  // Without the mutex: behind a full queue this call waits for the device, and only the thread can
+  // free that from kernels which wait for a lost peer.
   const auto word = reinterpret_cast<CUdeviceptr>(member.done);
   const auto number = static_cast<std::uint32_t>(posting.sequence);
   SHERD_CHECK(
       static_cast<cudaError_t>(write_(stream.raw(), word, number, CU_STREAM_WRITE_VALUE_DEFAULT)));
-  if (!is_pending()) progress_ = Clock::now();
-  member.pending.push_back({posting, stream.label()});
 }
 
 void NcclWatch::wait_until_ready(const Member& member, const char* call) {
