@@ -35,7 +35,8 @@ std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory
 /// Searches stage, group size, placement, micro-batch, recompute, prefetch, bursts and reshard for
 /// the runs with the same samples a step that are predicted to be fastest and take no more than
 /// `memory`. `rates` are those of all ranks, or of each: then samples are dealt by speed too. First
-/// each combination with one prefetch depth, then depths and the rest around the best.
+/// each combination, at stage 3 also gathered late where that saves running again, then depths and
+/// the rest around the best.
 FitSearch find_fits(const RunConfig& run, const DeviceMemory& memory, std::span<const Rates> rates);
 
 }  // namespace sherd

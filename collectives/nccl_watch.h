@@ -71,8 +71,8 @@ class NcclWatch final : public StreamWatch {
   /// holds for peers is sent first, for ten seconds at most. After a failure the thread
   /// aborts, all at once, which does not wait for peers.
   void remove(Member& member) noexcept;
-  /// Notes what was enqueued on `stream`. Operations of a captured graph are not
-  /// followed one by one; the host's waits for them are, by the marks of their label.
+  /// Notes what was enqueued on `stream`. Operations of a captured graph are not followed one by
+  /// one; the host's waits for them are, by the marks of their label.
   void enqueued(Member& member, Posting posting, CudaStream& stream);
   /// Waits for a communicator that `call` keeps busy: its start, a split, or an operation that is
   /// the first of its kind and connects the ranks.
