@@ -119,10 +119,10 @@ std::unique_ptr<Communicator> MpiSession::world(const MpiOptions& options) {
 
 void MpiSession::shutdown() {
   if (context_ == nullptr) return;
-  require(
-      context_->held_bytes() == 0,
-      "buffers still hold {} bytes of a communicator's memory; destroy them before the shutdown",
-      context_->held_bytes());
+  require(context_->held_bytes() == 0,
+          "communicators, or buffers of their memory, still hold {} bytes; destroy them before the "
+          "shutdown",
+          context_->held_bytes());
   constexpr std::chrono::seconds kTimeout{60};
   meet(context_->world(), kTimeout, "shutting down MPI");
   context_->free();

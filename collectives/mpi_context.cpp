@@ -98,7 +98,7 @@ WindowMemory& MpiContext::make_window_memory(std::chrono::nanoseconds timeout) {
 }
 
 std::int64_t MpiContext::held_bytes() const {
-  std::int64_t bytes = message_memory_.used_bytes();
+  std::int64_t bytes = message_memory_.used_bytes() + own_memory_.used_bytes();
   for (const auto& memory : window_memories_) bytes += memory->used_bytes();
   return bytes;
 }

@@ -41,6 +41,8 @@ class MpiContext {
   /// Collective over the node.
   WindowMemory& make_window_memory(std::chrono::nanoseconds timeout);
   MessageMemory& message_memory() { return message_memory_; }
+  /// For what communicators need themselves.
+  MessageMemory& own_memory() { return own_memory_; }
   /// What failed communicators no longer wait for.
   UnfinishedRequests& unfinished() { return unfinished_; }
 
@@ -60,6 +62,7 @@ class MpiContext {
   std::vector<std::unique_ptr<WindowMemory>> window_memories_;
   UnfinishedRequests unfinished_;
   MessageMemory message_memory_{unfinished_};
+  MessageMemory own_memory_{unfinished_};
 };
 
 }  // namespace sherd

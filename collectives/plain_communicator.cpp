@@ -30,20 +30,15 @@ std::vector<Shard> cut_evenly(std::int64_t numel, int count) {
 
 PlainCommunicator::PlainCommunicator(const MpiRoot& root, MPI_Comm host_comm, std::string name)
     : MpiCommunicator(root, host_comm, std::move(name)),
-      counts_(static_cast<std::size_t>(size())),
-      offsets_(static_cast<std::size_t>(size())),
-      arrivals_(static_cast<std::size_t>(root.options.staging_bytes)),
+      numbers_(root.context.own_memory(), 2 * size() * static_cast<std::int64_t>(sizeof(int))),
+      counts_(static_cast<int*>(numbers_.data()), static_cast<std::size_t>(size())),
+      offsets_(counts_.data() + size(), counts_.size()),
+      arrivals_(root.context.own_memory(), root.options.staging_bytes),
       sources_(static_cast<std::size_t>(size())) {
   requests_.reserve(2 * static_cast<std::size_t>(size()));
 }
 
-PlainCommunicator::~PlainCommunicator() {
-  abandon_if_unwinding();
-  UnfinishedRequests& unfinished = root().context.unfinished();
-  unfinished.keep(std::move(counts_));
-  unfinished.keep(std::move(offsets_));
-  unfinished.keep(std::move(arrivals_));
-}
+PlainCommunicator::~PlainCommunicator() { abandon_if_unwinding(); }
 
 std::string PlainCommunicator::description() const {
   std::set<int> nodes;

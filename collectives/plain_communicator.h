@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/mpi_communicator.h"
+#include "core/buffer.h"
 
 namespace sherd {
 
@@ -57,10 +58,15 @@ class PlainCommunicator final : public MpiCommunicator {
   void broadcast_from(int root, const Tensor& x);
   void wait_for(MPI_Request request) { wait(std::span(&request, 1)); }
 
-  std::vector<int> counts_;
-  std::vector<int> offsets_;
+  std::byte* slot(int r) const {
+    return static_cast<std::byte*>(arrivals_.data()) + r * slot_bytes();
+  }
+
+  Buffer numbers_;  // counts_ and offsets_, which MPI reads until a collective ends
+  std::span<int> counts_;
+  std::span<int> offsets_;
   std::vector<MPI_Request> requests_;
-  std::vector<std::byte> arrivals_;  // of swap_pieces: one slot a rank
+  Buffer arrivals_;  // of swap_pieces: one slot a rank
   std::vector<const void*> sources_;
   Reason reason_{};
 };

@@ -148,8 +148,7 @@ void PlainCommunicator::swap_and_reduce(const Tensor& in, const Tensor& own,
   for (std::int64_t i = 0; i < rounds; ++i) {
     swap_pieces(in, ranges, i, limit);
     const Shard piece = piece_of(mine, i, limit);
-    for (int r = 0; r < size(); ++r)
-      sources_[static_cast<std::size_t>(r)] = arrivals_.data() + r * slot_bytes();
+    for (int r = 0; r < size(); ++r) sources_[static_cast<std::size_t>(r)] = slot(r);
     sources_[static_cast<std::size_t>(rank())] = element(in, piece.offset);
     reduce_sources(sources_, in.dtype(), piece.numel, op, element(own, piece.offset - mine.offset),
                    own.dtype());
@@ -167,8 +166,8 @@ void PlainCommunicator::swap_pieces(const Tensor& in, std::span<const Shard> ran
     const Shard theirs = piece_of(ranges[static_cast<std::size_t>(r)], index, limit);
     requests_.resize(requests_.size() + 2, MPI_REQUEST_NULL);
     MPI_Request* pair = &requests_[requests_.size() - 2];
-    SHERD_CHECK_MPI(MPI_Irecv(arrivals_.data() + r * slot_bytes(), static_cast<int>(mine.numel),
-                              type, r, kTag, comm(), &pair[0]));
+    SHERD_CHECK_MPI(
+        MPI_Irecv(slot(r), static_cast<int>(mine.numel), type, r, kTag, comm(), &pair[0]));
     SHERD_CHECK_MPI(MPI_Isend(element(in, theirs.offset), static_cast<int>(theirs.numel), type, r,
                               kTag, comm(), &pair[1]));
   }
@@ -177,7 +176,7 @@ void PlainCommunicator::swap_pieces(const Tensor& in, std::span<const Shard> ran
 
 std::int64_t PlainCommunicator::slot_bytes() const {
   constexpr std::int64_t kSlotAlignment = 64;
-  const std::int64_t even = static_cast<std::int64_t>(arrivals_.size()) / size();
+  const std::int64_t even = arrivals_.size_bytes() / size();
   return even / kSlotAlignment * kSlotAlignment;
 }
 

@@ -19,7 +19,6 @@ bool UnfinishedRequests::any() noexcept {
   }
   if (done == 0) return true;
   requests_.clear();
-  kept_.clear();
   return false;
 }
 

@@ -2,11 +2,8 @@
 
 #include <mpi.h>
 
-#include <memory>
 #include <mutex>
 #include <span>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/buffer.h"
@@ -21,24 +18,18 @@ class UnfinishedRequests {
   void add(std::span<const MPI_Request> requests) noexcept;
   /// Whether some have not ended yet.
   bool any() noexcept;
-  /// Holds `thing` while there are any.
-  template <class T>
-  void keep(T&& thing) {
-    if (!any()) return;
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::make_shared<std::decay_t<T>>(std::forward<T>(thing)));
-  }
 
  private:
   std::mutex mutex_;  // streams give up, the host looks
   std::vector<MPI_Request> requests_;
-  std::vector<std::shared_ptr<void>> kept_;
 };
 
 /// Host memory that messages are written to and read from.
 class MessageMemory final : public HostMemory {
  public:
   explicit MessageMemory(UnfinishedRequests& unfinished) : unfinished_(unfinished) {}
+  MessageMemory(const MessageMemory&) = delete;
+  MessageMemory& operator=(const MessageMemory&) = delete;
   ~MessageMemory() override;
 
   /// Buffers that were given back, and wait for requests to end.

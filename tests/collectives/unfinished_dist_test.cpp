@@ -43,30 +43,3 @@ TEST_CASE("memory that a late message will be written to is kept until it has co
   Buffer(memory, kBytes);
   CHECK(memory.kept_buffers() == 0);
 }
-
-TEST_CASE("what messages use beside their memory is kept as long", "[dist]") {
-  struct Witness {
-    explicit Witness(bool& there) : there_(&there) { *there_ = true; }
-    Witness(const Witness&) = delete;
-    Witness& operator=(const Witness&) = delete;
-    Witness(Witness&& other) noexcept : there_(std::exchange(other.there_, nullptr)) {}
-    Witness& operator=(Witness&&) = delete;
-    ~Witness() {
-      if (there_ != nullptr) *there_ = false;
-    }
-    bool* there_;
-  };
-  bool there = false;
-  HostMemory memory;
-  const Buffer buffer(memory, kBytes);
-  UnfinishedRequests unfinished;
-  unfinished.keep(Witness(there));
-  CHECK_FALSE(there);
-  const MPI_Request request = receive_into(buffer);
-  unfinished.add({&request, 1});
-  unfinished.keep(Witness(there));
-  CHECK(there);
-  send_late('y');
-  CHECK_FALSE(unfinished.any());
-  CHECK_FALSE(there);
-}
