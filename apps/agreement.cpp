@@ -4,6 +4,7 @@
 #include <map>
 
 #include "apps/quantity.h"
+#include "collectives/control_exchange.h"
 #include "core/cpu_stream.h"
 
 namespace sherd {
@@ -17,15 +18,6 @@ std::vector<Shard> consecutive(const std::vector<std::int64_t>& sizes) {
     end += size;
   }
   return ranges;
-}
-
-std::vector<std::int64_t> gather_sizes(Communicator& world, std::int64_t own, Stream& stream) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(world.size()));
-  const std::vector<Shard> ranges = consecutive(std::vector<std::int64_t>(sizes.size(), 1));
-  world.all_gather({&own, DType::i64, {1}}, {sizes.data(), DType::i64, {world.size()}}, ranges,
-                   stream);
-  stream.synchronize();
-  return sizes;
 }
 
 /// The first rank's, then those of higher ranks that say something else.
@@ -65,19 +57,21 @@ std::string joined_message(const std::vector<Distinct>& found, std::size_t world
 
 std::vector<std::string> gather_texts(Communicator& world, const std::string& text) {
   CpuStream stream("texts");
-  const std::vector<std::int64_t> sizes =
-      gather_sizes(world, static_cast<std::int64_t>(text.size()), stream);
-  const std::vector<Shard> ranges = consecutive(sizes);
-  std::string own = text;
-  std::string all(static_cast<std::size_t>(ranges.back().end()), '\0');
-  world.all_gather({own.data(), DType::u8, {static_cast<std::int64_t>(own.size())}},
-                   {all.data(), DType::u8, {ranges.back().end()}}, ranges, stream);
-  stream.synchronize();
+  const auto bytes = static_cast<std::int64_t>(text.size());
+  const std::vector<Shard> ranges = consecutive(gather_values(world, bytes, stream));
+  std::vector<char> own(text.begin(), text.end());
+  std::vector<char> all(static_cast<std::size_t>(ranges.back().end()));
+  with_held(
+      [&] {
+        world.all_gather({own.data(), DType::u8, {bytes}},
+                         {all.data(), DType::u8, {ranges.back().end()}}, ranges, stream);
+        stream.synchronize();
+      },
+      own, all);
   std::vector<std::string> texts;
   texts.reserve(ranges.size());
   for (const Shard& range : ranges) {
-    texts.push_back(
-        all.substr(static_cast<std::size_t>(range.offset), static_cast<std::size_t>(range.numel)));
+    texts.emplace_back(all.begin() + range.offset, all.begin() + range.end());
   }
   return texts;
 }

@@ -39,6 +39,13 @@ std::int64_t DeviceMemory::of_rank(int rank) const {
   return std::max<std::int64_t>(0, size_of_rank(rank) - reserve_bytes_);
 }
 
+DeviceMemory DeviceMemory::parts_of_machines(std::vector<std::int64_t> parts) {
+  const auto world = static_cast<int>(parts.size());
+  DeviceMemory memory(std::move(parts), world);
+  memory.grows_with_ranks_ = false;
+  return memory;
+}
+
 std::vector<std::int64_t> DeviceMemory::per_rank() const {
   std::vector<std::int64_t> bytes;
   for (int rank = 0; rank < world_; ++rank) bytes.push_back(of_rank(rank));
@@ -81,7 +88,7 @@ DeviceMemory DeviceMemory::for_world(int world) const { return {{sizes_.front()}
 
 std::string of_rank_text(const DeviceMemory& memory, int rank) {
   if (memory.reserve_bytes() == 0) return bytes_text(memory.of_rank(rank));
-  return fmt::format("{} ({} less {})", bytes_text(memory.of_rank(rank)),
+  return fmt::format("{} ({} less a reserve of {})", bytes_text(memory.of_rank(rank)),
                      bytes_text(memory.size_of_rank(rank)), bytes_text(memory.reserve_bytes()));
 }
 

@@ -18,6 +18,8 @@ class DeviceMemory {
   DeviceMemory(std::vector<std::int64_t> sizes, int world, DeviceKind kind = DeviceKind::cpu);
   /// Of devices that leave so much to plans.
   static DeviceMemory leaving(std::vector<std::int64_t> bytes, int world, DeviceKind kind);
+  /// Of each rank's part of its machine, which more ranks there would only cut smaller.
+  static DeviceMemory parts_of_machines(std::vector<std::int64_t> parts);
 
   int world() const { return world_; }
   DeviceKind kind() const { return kind_; }
@@ -34,6 +36,8 @@ class DeviceMemory {
   /// The rank that lacks most; only of a plan that is not held.
   int shortest_rank(const RunPlan& plan) const;
   bool is_same_for_all() const;
+  /// Whether more ranks bring devices of their own.
+  bool grows_with_ranks() const { return grows_with_ranks_; }
   /// Of more or fewer ranks with devices like these, which are all the same.
   DeviceMemory for_world(int world) const;
 
@@ -42,9 +46,10 @@ class DeviceMemory {
   int world_;
   DeviceKind kind_;
   std::int64_t reserve_bytes_;
+  bool grows_with_ranks_ = true;
 };
 
-/// "47.9 GiB (50.0 GiB less 2.1 GiB)", or one size where nothing is reserved.
+/// "47.9 GiB (50.0 GiB less a reserve of 2.1 GiB)", or one size where nothing is reserved.
 std::string of_rank_text(const DeviceMemory& memory, int rank);
 /// Where something is reserved, a line for people: how much and what for. Empty otherwise.
 std::string reserve_line(const DeviceMemory& memory);

@@ -323,10 +323,6 @@ class Search {
   int tried_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// A run with everything that saves memory, and what it takes.
 struct Smallest {
   RunConfig run;
@@ -370,9 +366,10 @@ Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
 
 }  // namespace
 
-std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& memory) {
+std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory) {
   const Smallest smallest = smallest_run(run, memory);
   const std::int64_t lacking = lacking_bytes(smallest.plan, memory);
+  if (lacking == 0) return "but this does, at a higher price: " + smallest.description;
   return smallest.description + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
          conclusion(judge(smallest.run, smallest.plan, memory));
 }

@@ -27,7 +27,7 @@ struct FitSearch {
 
 /// What is lacking when nothing that keeps model and step fits: the smallest change that would
 /// help, or what memory would do, in a line.
-std::string smallest_run_that_fits(const RunConfig& run, const DeviceMemory& memory);
+std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory);
 
 /// The fastest run that fits, by the usual rates; nothing when none does.
 std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory);

@@ -72,8 +72,8 @@ ExitCode fit_command(const PlanCommand& command, const LoadedConfig& config,
   const std::vector<Rates> ranks = rates_for(rates, run.compute, command.ranks);
   const FitSearch search = find_fits(run, memory, ranks);
   if (search.best.empty()) {
-    throw ArgumentError(fmt::format("none of {} plans fits: {}", search.tried,
-                                    smallest_run_that_fits(run, memory)));
+    throw ArgumentError(
+        fmt::format("none of {} plans fits: {}", search.tried, why_none_fits(run, memory)));
   }
   const std::string text = command.json ? fit_json(search, target, memory).dump(2) + "\n"
                                         : target_lines(target, memory) + fit_table(search, rates);

@@ -221,7 +221,7 @@ void try_more_ranks(const RunConfig& run, const DeviceMemory& memory,
   const bool tied_to_ranks = !run.placement.shard_weights.empty() ||
                              !run.placement.batch_weights.empty() || !run.placement.speed.empty() ||
                              run.zero.shard_group_size > 0;
-  if (tied_to_ranks || !memory.is_same_for_all()) return;
+  if (tied_to_ranks || !memory.is_same_for_all() || !memory.grows_with_ranks()) return;
   std::int64_t before = 0;
   for (int world = 2 * memory.world(); world <= kMostRanks; world *= 2) {
     const DeviceMemory more = memory.for_world(world);

@@ -63,15 +63,18 @@ void check_machines(const RunConfig& run, const RunPlan& plan,
   std::vector<std::int64_t> parts(available.size());
   bool holds = true;
   for (const auto& [name, ranks] : machines) {
+    std::int64_t least = INT64_MAX;  // ranks do not look at the same moment
     std::int64_t needed = 0;
     for (const int rank : ranks) {
-      const auto r = static_cast<std::size_t>(rank);
+      least = std::min(least, available[static_cast<std::size_t>(rank)]);
       needed += plan.needs_of(rank).peak_bytes;
-      parts[r] = available[r] / static_cast<std::int64_t>(ranks.size());
     }
-    holds = holds && needed <= available[static_cast<std::size_t>(ranks.front())];
+    for (const int rank : ranks) {
+      parts[static_cast<std::size_t>(rank)] = least / static_cast<std::int64_t>(ranks.size());
+    }
+    holds = holds && needed <= least;
   }
-  if (!holds) refuse(run, plan, {parts, plan.world});
+  if (!holds) refuse(run, plan, DeviceMemory::parts_of_machines(parts));
 }
 
 /// Throws when a GPU has less free than the plan takes of it and libraries need beside it.

@@ -10,6 +10,18 @@
 
 namespace sherd {
 
+/// Does collectives that read and write `held`, vectors. When they fail, what has begun can't be
+/// taken back and may still write there: a few bytes of a lost job, which are never freed.
+template <class F, class... Held>
+void with_held(F work, Held&... held) {
+  try {
+    work();
+  } catch (...) {
+    (static_cast<void>(new Held(std::move(held))), ...);
+    throw;
+  }
+}
+
 /// What each rank passed, by rank. Collective over a communicator of hosts, and waits for it on
 /// `stream`, which is the host's.
 template <class T>
@@ -22,14 +34,12 @@ std::vector<T> gather_values(Communicator& control, const T& mine, Stream& strea
   std::vector<Shard> ranges;
   for (std::int64_t r = 0; r < control.size(); ++r) ranges.push_back({r * kBytes, kBytes});
   const Tensor all(values.data(), DType::u8, {kBytes * control.size()});
-  try {
-    control.all_gather(all.flat(ranges[own]), all, ranges, stream);
-    stream.synchronize();
-  } catch (...) {
-    // What has begun can't be taken back and may still write there: a few bytes of a lost job.
-    static_cast<void>(new std::vector<T>(std::move(values)));
-    throw;
-  }
+  with_held(
+      [&] {
+        control.all_gather(all.flat(ranges[own]), all, ranges, stream);
+        stream.synchronize();
+      },
+      values);
   return values;
 }
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -110,6 +111,7 @@ std::unique_ptr<Communicator> MpiSession::world(const MpiOptions& options) {
   check_options(options, size_);
   const std::chrono::duration<double> timeout(options.timeout_seconds);
   const auto limit = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
+  patience_ = std::max(patience_, limit);
   meet(context_->world(), limit, "making a world communicator");
   WindowMemory* windows = options.shared_window ? &context_->make_window_memory(limit) : nullptr;
   Memory& memory = windows != nullptr ? static_cast<Memory&>(*windows) : context_->message_memory();
@@ -123,8 +125,7 @@ void MpiSession::shutdown() {
           "communicators, or buffers of their memory, still hold {} bytes; destroy them before the "
           "shutdown",
           context_->held_bytes());
-  constexpr std::chrono::seconds kTimeout{60};
-  meet(context_->world(), kTimeout, "shutting down MPI");
+  meet(context_->world(), patience_, "shutting down MPI");
   context_->free();
   context_.reset();
   SHERD_CHECK_MPI(MPI_Finalize());

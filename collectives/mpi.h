@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ class MpiSession {
 
   /// Collective, once all communicators and their buffers are gone: frees everything and ends MPI.
   void shutdown();
+  /// How long a shutdown waits for a late rank, which may have a model to write: as long as the
+  /// most patient of the worlds, and a minute at least.
+  std::chrono::nanoseconds patience() const { return patience_; }
   /// Ends all ranks now; the launcher returns `code`.
   [[noreturn]] void abort(int code);
 
@@ -56,6 +60,7 @@ class MpiSession {
   int rank_ = 0;
   int size_ = 1;
   std::vector<std::string> hostnames_;
+  std::chrono::nanoseconds patience_ = std::chrono::minutes(1);
   std::unique_ptr<MpiContext> context_;
 };
 

@@ -174,10 +174,10 @@ void NcclWatch::run() {
 }
 
 void NcclWatch::look() {
+  for (Member& member : members_) retire(member);  // labels of what has ended may go
   std::string reason = error_of_peers();
-  for (Member& member : members_) {
+  for (const Member& member : members_) {
     if (reason.empty()) reason = error_of(member);
-    retire(member);
   }
   follow_recording();
   if (reason.empty()) reason = stall();

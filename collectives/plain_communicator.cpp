@@ -30,7 +30,7 @@ std::vector<Shard> cut_evenly(std::int64_t numel, int count) {
 
 PlainCommunicator::PlainCommunicator(const MpiRoot& root, MPI_Comm host_comm, std::string name)
     : MpiCommunicator(root, host_comm, std::move(name)),
-      numbers_(root.context.own_memory(), 2 * size() * static_cast<std::int64_t>(sizeof(int))),
+      numbers_(root.context.own_memory(), static_cast<std::int64_t>(2 * sizeof(int)) * size()),
       counts_(static_cast<int*>(numbers_.data()), static_cast<std::size_t>(size())),
       offsets_(counts_.data() + size(), counts_.size()),
       arrivals_(root.context.own_memory(), root.options.staging_bytes),

@@ -13,11 +13,11 @@ void UnfinishedRequests::add(std::span<const MPI_Request> requests) noexcept {
 
 bool UnfinishedRequests::any() noexcept {
   const std::lock_guard lock(mutex_);
-  int done = 1;
-  if (!requests_.empty()) {
-    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
-  }
-  if (done == 0) return true;
+  if (requests_.empty()) return false;
+  int done = 0;
+  const int result =
+      MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
+  if (result != MPI_SUCCESS || done == 0) return true;
   requests_.clear();
   return false;
 }

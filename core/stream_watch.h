@@ -16,7 +16,7 @@ class StreamWatch {
   StreamWatch& operator=(const StreamWatch&) = delete;
   virtual ~StreamWatch() = default;
 
-  /// A host thread starts to wait for a stream, of that name, at that work.
+  /// The host starts to wait for a stream, of that name, at that work; one thread at a time.
   virtual void start_wait(const std::string& stream, const WorkLabel& label) = 0;
   virtual void end_wait() noexcept = 0;
   /// Throws the error that makes waiting pointless, if there is one. Cheap: threads that wait call

@@ -17,9 +17,8 @@ AttentionProblem problem_of(const Shape& qkv, DType dtype, const AttentionSpec& 
 }
 
 void check_width(const AttentionProblem& problem) {
-  constexpr std::int64_t kWidest = 256;
-  require(problem.width <= kWidest, "attention on CUDA takes heads up to {} wide, got {}", kWidest,
-          problem.width);
+  require(problem.width <= kWidestHeadOnGpus, "attention on CUDA takes heads up to {} wide, got {}",
+          kWidestHeadOnGpus, problem.width);
 }
 
 /// Before cuDNN 9.16 a sequence that ends inside a tile needs lengths.

@@ -21,10 +21,14 @@ struct AttentionSpec {
   bool deterministic = false;
 };
 
+/// The widest D on CUDA.
+inline constexpr int kWidestHeadOnGpus = 256;
+
 /// out [B, T, heads, D] = softmax(scale q kᵀ) v; lse [B, heads, T] f32 is the log-sum-exp per
 /// query, for the backward pass. mask [B, T] i32 (1 = a real token, 0 = padding that no query
 /// reads) or undefined; a query that may read nothing gives zero, and lse = -inf. Works on tiles of
-/// queries and keys (Dao et al. 2022), so no T x T matrix is ever held. On CUDA D is at most 256.
+/// queries and keys (Dao et al. 2022), so no T x T matrix is ever held. On CUDA D is at most
+/// kWidestHeadOnGpus.
 void attention_forward(const Tensor& qkv, const Tensor& mask, const Tensor& out, const Tensor& lse,
                        const AttentionSpec& spec, Stream& stream);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "kernels/attention.h"
 #include "runtime/config/batch.h"
 
 namespace sherd {
@@ -60,12 +61,11 @@ void require_placed(const PlacementConfig& placement) {
 
 /// Before anything is planned, what would otherwise end the first step.
 void require_runs_on(DeviceChoice device, const ModelConfig& model) {
-  constexpr int kWidestOnGpus = 256;  // kernels/attention.h
-  require(device != DeviceChoice::cuda || model.head_dim <= kWidestOnGpus,
+  require(device != DeviceChoice::cuda || model.head_dim <= kWidestHeadOnGpus,
           "attention on GPUs takes heads up to {} wide, but the model's are {} (head_dim, or "
           "hidden_size / num_attention_heads): give it more and narrower heads, or train on CPUs "
           "(device \"cpu\")",
-          kWidestOnGpus, model.head_dim);
+          kWidestHeadOnGpus, model.head_dim);
 }
 
 std::vector<std::int64_t> largest_of_ranks(const MicroBatchCut& cut, int world) {

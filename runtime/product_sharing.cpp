@@ -33,12 +33,18 @@ FirstRanks find_first_ranks(Communicator& hosts, const std::string& key) {
 /// The text of `root`, on every rank.
 void share_text(Communicator& hosts, std::string& text, int root) {
   CpuStream stream("text");
-  auto bytes = static_cast<std::int64_t>(text.size());
-  hosts.broadcast({&bytes, DType::i64, {1}}, root, stream);
-  stream.synchronize();
-  text.resize(static_cast<std::size_t>(bytes));
-  hosts.broadcast({text.data(), DType::u8, {bytes}}, root, stream);
-  stream.synchronize();
+  std::vector<char> bytes(text.begin(), text.end());
+  std::vector<std::int64_t> count = {static_cast<std::int64_t>(bytes.size())};
+  with_held(
+      [&] {
+        hosts.broadcast({count.data(), DType::i64, {1}}, root, stream);
+        stream.synchronize();
+        bytes.resize(static_cast<std::size_t>(count[0]));
+        hosts.broadcast({bytes.data(), DType::u8, {count[0]}}, root, stream);
+        stream.synchronize();
+      },
+      bytes, count);
+  text.assign(bytes.begin(), bytes.end());
 }
 
 /// What only spares time may fail.

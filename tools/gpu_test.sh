@@ -126,8 +126,12 @@ if wants racecheck; then shard_count=24 shards racecheck $kBuild "$kOwn" bash -c
 if wants ampere; then
   cmake -S . -B $kAmpere -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHERD_WITH_CUDA=ON \
     -DCMAKE_CUDA_ARCHITECTURES=80-virtual "${cmake_arguments[@]}" > $kLogs/configure-ampere.log 2>&1
-  cmake --build $kAmpere --target kernels_tests > $kLogs/build-ampere.log 2>&1
-  shards ampere $kAmpere "[gpu]"
+  if cmake --build $kAmpere --target kernels_tests > $kLogs/build-ampere.log 2>&1; then
+    shards ampere $kAmpere "[gpu]"
+  else
+    failures=$((failures + 1))
+    grep -E 'error|FAILED' $kLogs/build-ampere.log | head -n 20
+  fi
 fi
 finish
 if wants runtime; then

@@ -49,7 +49,7 @@ TEST_CASE("what is reserved is told") {
   CHECK(of_rank_text(DeviceMemory({kGib}, 1), 0) == "1.0 GiB");
   CHECK(reserve_line(DeviceMemory({kGib}, 1)).empty());
   const DeviceMemory card({50 * kGib}, 1, DeviceKind::cuda);
-  CHECK(of_rank_text(card, 0) == "47.9 GiB (50.0 GiB less 2.1 GiB)");
+  CHECK(of_rank_text(card, 0) == "47.9 GiB (50.0 GiB less a reserve of 2.1 GiB)");
   CHECK(reserve_line(card).find("2.1 GiB of each card for the driver's context") !=
         std::string::npos);
 }

@@ -92,7 +92,7 @@ TEST_CASE("with less memory the search shards more and runs again, and is never 
 
 TEST_CASE("when nothing fits, the smallest run says how much it lacks") {
   CHECK(search({1000}).best.empty());
-  const std::string lacking = smallest_run_that_fits(resolved(), DeviceMemory({1000}, 4));
+  const std::string lacking = why_none_fits(resolved(), DeviceMemory({1000}, 4));
   CHECK_THAT(lacking, ContainsSubstring("stage 3"));
   CHECK_THAT(lacking, ContainsSubstring("in all"));
 }

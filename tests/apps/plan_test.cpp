@@ -265,7 +265,7 @@ TEST_CASE("a GPU's given size is the card's: a reserve is taken off and told") {
   INFO(small.output);
   CHECK(small.exit_code == 2);
   CHECK(small.says("reserve 3.6 GiB of each card for the driver's context"));
-  CHECK(small.says("its device has 0 B (3.6 GiB less 3.6 GiB)"));
+  CHECK(small.says("its device has 0 B (3.6 GiB less a reserve of 3.6 GiB)"));
   CHECK(small.says("beside the reserve) on every rank would do"));
 
   const std::string found = folder.path("found.json");

@@ -98,6 +98,14 @@ TEST_CASE("tensors may lie in different windows, or in none, on different ranks"
   }
 }
 
+TEST_CASE("a session ends as patiently as the most patient of its worlds", "[dist]") {
+  make_world({.timeout_seconds = 1});
+  CHECK(mpi_session().patience() >= std::chrono::minutes(1));
+  make_world({.timeout_seconds = 7000});
+  make_world({.timeout_seconds = 2});
+  CHECK(mpi_session().patience() == std::chrono::seconds(7000));
+}
+
 TEST_CASE("a session does not end under buffers that are still held", "[dist]") {
   auto world = make_world();
   const Buffer held(world->memory(), 10);

@@ -11,6 +11,7 @@
 #include "tests/kernels/gpu_test_tensor.h"
 #include "tests/kernels/oracle.h"
 #include "tests/kernels/test_tensor.h"
+#include "tests/runtime/temporary_folder.h"
 
 using namespace sherd;
 using namespace sherd::test;
@@ -267,7 +268,8 @@ TEST_CASE("on a GPU plans are kept in a file beside those of other devices", "[g
   Layer layer(DType::f32, {33, 70, 50, WeightLayout::in_out});
   Gpu gpu, other;
   compute(gpu, layer);
-  const auto path = std::filesystem::temp_directory_path() / "sherd_matmul_plans_test.txt";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path("products.txt");
   const std::string foreign = "[another device]\n";
   std::ofstream(path) << foreign;
   CHECK(load_matmul_plans(path, other.stream()) == 0);
@@ -277,7 +279,6 @@ TEST_CASE("on a GPU plans are kept in a file beside those of other devices", "[g
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(matmul_tables(text).contains("another device"));
-  std::filesystem::remove(path);
   CHECK_THROWS_MATCHES(import_matmul_plans(foreign, other.stream()), DataError,
                        MessageMatches(ContainsSubstring("another device")));
 }
@@ -291,13 +292,13 @@ TEST_CASE("on a GPU plans with an algorithm that is none are refused as a whole"
   MatmulTable& table = tables.begin()->second;
   REQUIRE(table.size() == 3);
   table.rbegin()->second.fill(~std::uint64_t{0});
-  const auto path = std::filesystem::temp_directory_path() / "sherd_refused_plans_test.txt";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path("products.txt");
   std::ofstream(path) << to_text(tables);
   const std::string none = export_matmul_plans(other.stream());
   CHECK_THROWS_AS(load_matmul_plans(path, other.stream()), Error);
   CHECK(export_matmul_plans(other.stream()) == none);
   compute(other, layer);  // goes on as if there had been no file
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("on a GPU a product says so when the stream's scratch is too small", "[gpu]") {

@@ -10,6 +10,7 @@
 #include "core/cpu_stream.h"
 #include "core/error.h"
 #include "kernels/matmul_plans.h"
+#include "tests/runtime/temporary_folder.h"
 
 using namespace sherd;
 using Catch::Matchers::ContainsSubstring;
@@ -80,10 +81,8 @@ TEST_CASE("a table that is cut off or garbled is refused with its line") {
 }
 
 TEST_CASE("a file keeps the tables of several devices, and loses what is damaged") {
-  const auto folder = std::filesystem::temp_directory_path() / "sherd_matmul_table_test";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directory(folder);
-  const auto path = folder / "products.txt";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path("products.txt");
   const MatmulTables tables = some_tables();
   CHECK(read_matmul_tables(path).empty());
   for (const auto& [key, table] : tables) keep_matmul_table(path, key, table);
@@ -95,10 +94,10 @@ TEST_CASE("a file keeps the tables of several devices, and loses what is damaged
   const auto& [key, table] = *tables.begin();
   keep_matmul_table(path, key, table);
   CHECK(read_matmul_tables(path) == MatmulTables{{key, table}});
-  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);  // no draft is left
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) ==
+        1);  // no draft is left
 
-  CHECK_THROWS_AS(keep_matmul_table(folder / "none" / "products.txt", key, table), Error);
-  std::filesystem::remove_all(folder);
+  CHECK_THROWS_AS(keep_matmul_table(folder.path("none/products.txt"), key, table), Error);
 }
 
 TEST_CASE("products of CPU streams have no plans to tune, keep or share") {

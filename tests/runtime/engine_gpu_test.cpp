@@ -13,6 +13,7 @@
 #include "tests/dist.h"
 #include "tests/models/tiny_models.h"
 #include "tests/runtime/gpu_world.h"
+#include "tests/runtime/temporary_folder.h"
 #include "tests/runtime/training.h"
 
 // On one GPU a rank: mpirun -np 2 runtime_dist_tests "[gpu]".
@@ -157,7 +158,8 @@ TEST_CASE("Products are tuned whatever an earlier run has left, and training goe
   const auto gpus = make_gpu_world(*control);
   constexpr std::int64_t kSamples = 12;
   const bool first = control->rank() == 0;
-  const auto cache = std::filesystem::temp_directory_path() / "sherd_engine_products_test.txt";
+  const TemporaryFolder folder;  // each rank's own: the first alone tunes, where GPUs are alike
+  const std::filesystem::path cache = folder.path("products.txt");
   if (first) std::ofstream(cache) << "[a GPU]\nno product\n";
   TrainingCase training = training_case("mlp");
   EngineOptions options = training.options;
@@ -176,7 +178,6 @@ TEST_CASE("Products are tuned whatever an earlier run has left, and training goe
                ContainsSubstring("line 2 of") && ContainsSubstring("products are tuned anew"));
     CHECK(tuning.tuning.products + tuning.tuning.too_large > 0);
     if (tuning.tuning.products > 0) CHECK_FALSE(read_matmul_tables(cache).empty());
-    std::filesystem::remove(cache);
   }
   for (int step = 0; step < 3; ++step) CHECK(step_over(engine, batch, *gpus).applied);
 }

@@ -110,7 +110,8 @@ TEST_CASE("Ranks of several keys save one after the other", "[dist]") {
    public:
     using FakeProducts::FakeProducts;
     void save() override {
-      const auto path = std::filesystem::temp_directory_path() / "sherd_product_sharing_test";
+      const std::string name = "sherd_product_sharing_" + std::to_string(getppid());  // mpirun's
+      const auto path = std::filesystem::temp_directory_path() / name;
       const int file = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR);
       if (file < 0) throw Error(ExitCode::failure, "another rank saves");
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
