@@ -323,13 +323,6 @@ class Search {
   int tried_ = 0;
 };
 
-/// A run with everything that saves memory, and what it takes.
-struct Smallest {
-  RunConfig run;
-  RunPlan plan;
-  std::string description;
-};
-
 std::int64_t lacking_bytes(const RunPlan& plan, const DeviceMemory& memory) {
   std::int64_t lacking = 0;
   for (int rank = 0; rank < memory.world(); ++rank) {
@@ -338,44 +331,35 @@ std::int64_t lacking_bytes(const RunPlan& plan, const DeviceMemory& memory) {
   return lacking;
 }
 
-Smallest smallest_run_at(int stage, const RunConfig& run, const DeviceMemory& memory) {
+SmallestRun smallest_run_at(int stage, const RunConfig& run, const DeviceMemory& memory) {
   const Choice least{.stage = stage,
                      .shards = stage > 0 ? PlaceBy::memory : PlaceBy::weights,
                      .micro = 1,
                      .recompute = true,
                      .prefetch = 0};
-  Smallest smallest{chosen(run, least), {}, {}};
+  SmallestRun smallest{chosen(run, least), {}, {}, 0};
   place_run(smallest.run, build_model(run.model), memory.world(), memory.per_rank());
   smallest.plan = plan_run(smallest.run, memory.world());
   smallest.description = describe(least, smallest.plan);
-  return smallest;
-}
-
-/// The highest stage is not always the smallest: units are gathered whole.
-Smallest smallest_run(const RunConfig& run, const DeviceMemory& memory) {
-  if (memory.world() == 1) return smallest_run_at(0, run, memory);
-  Smallest smallest = smallest_run_at(3, run, memory);
-  for (const int stage : {2, 1}) {
-    Smallest other = smallest_run_at(stage, run, memory);
-    if (lacking_bytes(other.plan, memory) < lacking_bytes(smallest.plan, memory)) {
-      smallest = std::move(other);
-    }
-  }
+  smallest.lacking_bytes = lacking_bytes(smallest.plan, memory);
   return smallest;
 }
 
 }  // namespace
 
-std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory) {
-  const Smallest smallest = smallest_run(run, memory);
-  const std::int64_t lacking = lacking_bytes(smallest.plan, memory);
-  if (lacking == 0) return "but this does, at a higher price: " + smallest.description;
-  return smallest.description + fmt::format(" lacks {} in all; ", bytes_text(lacking)) +
-         conclusion(judge(smallest.run, smallest.plan, memory));
+/// The highest stage is not always the smallest: units are gathered whole.
+SmallestRun smallest_run(const RunConfig& run, const DeviceMemory& memory) {
+  if (memory.world() == 1) return smallest_run_at(0, run, memory);
+  SmallestRun smallest = smallest_run_at(3, run, memory);
+  for (const int stage : {2, 1}) {
+    SmallestRun other = smallest_run_at(stage, run, memory);
+    if (other.lacking_bytes < smallest.lacking_bytes) smallest = std::move(other);
+  }
+  return smallest;
 }
 
 std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory) {
-  if (!memory.holds(smallest_run(run, memory).plan)) return std::nullopt;
+  if (smallest_run(run, memory).lacking_bytes > 0) return std::nullopt;
   const DeviceChoice device =
       memory.kind() == DeviceKind::cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
   const auto rates = rates_for(usual_rates(device), run.compute, memory.world());

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/plan_advice.h"
+#include "apps/device_sizes.h"
+#include "apps/rates.h"
 #include "apps/run_plan.h"
 #include "runtime/config/load.h"
 
@@ -25,9 +26,14 @@ struct FitSearch {
   int tried = 0;
 };
 
-/// What is lacking when nothing that keeps model and step fits: the smallest change that would
-/// help, or what memory would do, in a line.
-std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory);
+/// A run with everything that saves memory, and what it takes.
+struct SmallestRun {
+  RunConfig run;
+  RunPlan plan;
+  std::string description;
+  std::int64_t lacking_bytes = 0;  ///< of all ranks; 0: it fits
+};
+SmallestRun smallest_run(const RunConfig& run, const DeviceMemory& memory);
 
 /// The fastest run that fits, by the usual rates; nothing when none does.
 std::optional<Fit> find_any_fit(const RunConfig& run, const DeviceMemory& memory);

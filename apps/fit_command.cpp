@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/plan_advice.h"
 #include "apps/quantity.h"
 #include "apps/rates.h"
 #include "apps/run_file.h"

@@ -307,4 +307,14 @@ std::string conclusion(const Verdict& verdict) {
                      best->change, bytes_text(best->peak_bytes));
 }
 
+std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory) {
+  const SmallestRun smallest = smallest_run(run, memory);
+  if (smallest.lacking_bytes == 0) {
+    return "but this does, at a higher price: " + smallest.description;
+  }
+  return fmt::format("{} lacks {} in all; {}", smallest.description,
+                     bytes_text(smallest.lacking_bytes),
+                     conclusion(judge(smallest.run, smallest.plan, memory)));
+}
+
 }  // namespace sherd

@@ -34,4 +34,8 @@ Verdict judge(const RunConfig& run, const RunPlan& plan, const DeviceMemory& mem
 /// The problem and the smallest change that helps, in a line.
 std::string conclusion(const Verdict& verdict);
 
+/// What is lacking when nothing that keeps model and step fits: the smallest change that would
+/// help, or what memory would do, in a line.
+std::string why_none_fits(const RunConfig& run, const DeviceMemory& memory);
+
 }  // namespace sherd

@@ -6,6 +6,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 
+#include "apps/plan_advice.h"
 #include "apps/quantity.h"
 #include "apps/rates.h"
 #include "core/error.h"
