@@ -137,6 +137,8 @@ std::vector<Lever> all_levers(const RunConfig& run, int world, bool unequal) {
   const auto add = [&](Lever lever) {
     if (!lever.empty()) levers.push_back(std::move(lever));
   };
+  const bool whole = run.zero.stage == 0;  // then how shards are cut comes after that they are
+  if (world > 1 && whole) add(stages(run));
   const bool shards_fixed = placement.shards == PlaceBy::weights;
   const bool batch_fixed = placement.batch == PlaceBy::weights;
   if (world > 1 && unequal) {
@@ -150,7 +152,7 @@ std::vector<Lever> all_levers(const RunConfig& run, int world, bool unequal) {
     if (!run.zero.reshard_after_forward) {
       add({zero_setting(&ZeroConfig::reshard_after_forward, "reshard_after_forward", true)});
     }
-    add(stages(run));
+    if (!whole) add(stages(run));
     add(groups(run, world));
     add({zero_setting(&ZeroConfig::gather_burst, "gather_burst", 1)});
     if (!run.zero.reduce_bucket_elements) {

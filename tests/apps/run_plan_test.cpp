@@ -202,6 +202,16 @@ TEST_CASE("a lower stage is advised where what a higher one gathers takes more")
         std::string::npos);
 }
 
+TEST_CASE("a run that shards nothing is told to shard, by memory where ranks differ") {
+  const std::vector<std::string> whole = {"train_micro_batch_size_per_gpu=1",
+                                          "activation_checkpointing.enabled=true"};
+  const std::int64_t even = peak_of(kLeast + "zero_optimization.prefetch_units=0");
+  const std::string change = smallest_change(whole, {even * 9 / 10, even * 2, even, even});
+  CAPTURE(change);
+  CHECK(change.find("zero_optimization.stage=") == 0);
+  CHECK(change.find(", placement.shards=memory") != std::string::npos);
+}
+
 TEST_CASE("what the search finds is told where no change of a key does") {
   const std::int64_t even = peak_of(kLeast + "zero_optimization.prefetch_units=0");
   const DeviceMemory memory({even, even + 1000, even, even}, 4);
