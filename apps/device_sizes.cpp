@@ -48,12 +48,14 @@ DeviceMemory DeviceMemory::parts_of_machines(std::vector<std::int64_t> parts) {
 
 std::vector<std::int64_t> DeviceMemory::per_rank() const {
   std::vector<std::int64_t> bytes;
+  bytes.reserve(static_cast<std::size_t>(world_));
   for (int rank = 0; rank < world_; ++rank) bytes.push_back(of_rank(rank));
   return bytes;
 }
 
 std::vector<std::int64_t> DeviceMemory::size_per_rank() const {
   std::vector<std::int64_t> sizes;
+  sizes.reserve(static_cast<std::size_t>(world_));
   for (int rank = 0; rank < world_; ++rank) sizes.push_back(size_of_rank(rank));
   return sizes;
 }

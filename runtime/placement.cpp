@@ -207,7 +207,7 @@ Counts PlacementSearch::cut_evenly() const {
 
 Counts PlacementSearch::find_counts(ShareBy by) const {
   const std::vector<SharedBuffer> buffers = demand_of({}, 1).buffers;
-  const Counts free = cut(buffers, INT64_MAX, by);
+  Counts free = cut(buffers, INT64_MAX, by);
   if (fits(free)) return free;
   const std::int64_t needed = bytes_at_rest(buffers);
   std::int64_t most = 0;
@@ -234,9 +234,9 @@ Counts PlacementSearch::find_counts(ShareBy by) const {
 Counts PlacementSearch::find_counts() {
   if (shards_ == PlaceBy::weights) return {};
   if (shards_ == PlaceBy::memory) return find_counts(ShareBy::room);
-  const Counts filled = find_counts(ShareBy::order);
+  Counts filled = find_counts(ShareBy::order);
   if (fits(filled)) return filled;
-  const Counts by_room = find_counts(ShareBy::room);
+  Counts by_room = find_counts(ShareBy::room);
   return fits(by_room) ? by_room : filled;
 }
 

@@ -120,8 +120,11 @@ void CudaStream::wait(const Event& event) {
 
 const TimedWait& CudaStream::next_timed_wait(bool captured) {
   const DeviceGuard guard(device_);
-  if (captured) return captured_waits_.emplace_back(make_timing_event(), make_timing_event());
-  if (used_ == waits_.size()) waits_.emplace_back(make_timing_event(), make_timing_event());
+  if (captured) {
+    captured_waits_.push_back({make_timing_event(), make_timing_event()});
+    return captured_waits_.back();
+  }
+  if (used_ == waits_.size()) waits_.push_back({make_timing_event(), make_timing_event()});
   pending_.push_back(&waits_[used_]);
   return waits_[used_++];
 }

@@ -63,7 +63,7 @@ Result train(const RunConfig& run, Communicator& world) {
   return result;
 }
 
-Result train_alone(std::vector<std::string> changes) {
+Result train_alone(const std::vector<std::string>& changes) {
   SoloCommunicator solo;
   return train(run_config(changes, 1), solo);
 }
@@ -141,6 +141,7 @@ TEST_CASE("Ranks with micro-batches of their own size give the same mean", "[dis
   RunConfig run = run_config(
       {"placement.shards=memory", "placement.batch=memory", "zero_optimization.stage=3"}, ranks);
   std::vector<std::int64_t> memory;
+  memory.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) memory.push_back(1'500'000 + 700'000 * rank);
   place_run(run, build_model(run.model), ranks, memory);
   const MicroBatchCut cut = micro_batches_of(run, ranks);

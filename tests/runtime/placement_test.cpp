@@ -171,7 +171,7 @@ TEST_CASE("filling leaves ranks empty that are not needed, and stops at what a r
   const RunConfig run = placed(run_config(4, {"placement.shards=fill"}), 4, memory);
   const std::vector<std::int64_t> taken = peaks(run, 4);
   for (std::size_t rank = 0; rank < 4; ++rank) CHECK(taken[rank] <= memory[rank]);
-  constexpr std::int64_t kGranule = 64 * 16 * 2;
+  constexpr std::int64_t kGranule = std::int64_t{64} * 16 * 2;
   CHECK(taken[0] > memory[0] - kGranule);
   CHECK(held(run, 3) == 0);
 }

@@ -22,7 +22,6 @@ using namespace sherd::testing;
 using Catch::Matchers::ContainsSubstring;
 using sherd::test::make_gpu_world;
 using sherd::test::make_world;
-using sherd::test::mpi_session;
 
 namespace {
 
@@ -164,11 +163,12 @@ void check_halving(Communicator& world) {
   options.plan.stage = 3;
   options.plan.compute = options.plan.wire = DType::f16;
   options.largest_micro_batch = {4, 1};
-  options.labels_per_step = 4 * world.size();
+  const std::int64_t samples = std::int64_t{4} * world.size();
+  options.labels_per_step = samples;
   options.loss_scale.initial_scale_power = 24;
   options.loss_scale.hysteresis = 1;
   Engine engine(build_model(tiny_model("mlp")), options, world);
-  const HostBatch all = random_batch(tiny_model("mlp"), 4 * world.size(), 1, 8);
+  const HostBatch all = random_batch(tiny_model("mlp"), samples, 1, 8);
   std::vector<HostBatch> own = deal(all, 4, world.rank(), world.size());
   const MicroBatch micro = view_of(own[0]);
   double scale = std::exp2(24.0);

@@ -34,6 +34,7 @@ StepTime time_of(const std::vector<Rates>& rates, const std::vector<std::string>
   const PlanInput input = plan_input(model, layout, shape, options.plan);
   const Plan plan = make_plan(input, options.plan);
   std::vector<RankPace> paces;
+  paces.reserve(rates.size());
   for (const Rates& own : rates) {
     paces.push_back({own, unit_work(model, input, shape, options.plan), options.plan.rounds});
   }

@@ -120,7 +120,7 @@ TEST_CASE("reading outside a token file is refused", "[data]") {
 
 TEST_CASE("a file that is cut short while it is read ends in an error, not in a signal", "[data]") {
   const TemporaryFolder folder;
-  const std::string path = folder.write("t.txt", std::string(3 * 4096, 'x'));
+  const std::string path = folder.write("t.txt", std::string(12'288, 'x'));
   const TokenFile file = open_byte_file(path);
   std::filesystem::resize_file(path, 4096);
   CHECK_THAT(message_of<DataError>([&] { tokens_of(file); }),
