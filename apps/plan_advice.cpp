@@ -246,10 +246,10 @@ std::string least_text(const RunConfig& run, const DeviceMemory& memory) {
   const std::vector<Lever> levers = even_levers_of(run, memory.world());
   const Attempt most = Advisor(run, plenty, levers).all();
   const std::int64_t bytes = most.peak_bytes();
-  std::string text = bytes_text(bytes);
+  std::string text = bytes_text_up(bytes);
   if (memory.reserve_bytes() > 0) {
-    text = fmt::format("{} ({} beside the reserve)", bytes_text(bytes + memory.reserve_bytes()),
-                       bytes_text(bytes));
+    text = fmt::format("{} ({} beside the reserve)", bytes_text_up(bytes + memory.reserve_bytes()),
+                       bytes_text_up(bytes));
   }
   text += " on every rank would do";
   return most.changes.empty() ? text

@@ -50,6 +50,15 @@ std::filesystem::path product_cache() {
   return folder / "products.txt";
 }
 
+/// The model that a run starts from outlives it.
+void require_source_kept(const RunConfig& run) {
+  if (run.model.path.empty() || !run.checkpoint.final_model) return;
+  const auto own = std::filesystem::weakly_canonical(std::filesystem::path(run.output) / "model");
+  require(std::filesystem::weakly_canonical(run.model.path) != own,
+          "model.path is {}, where this run would write its own model: give it another output",
+          run.model.path);
+}
+
 LoadedConfig load_config(const TrainCommand& command, int world) {
   require(command.resume.empty(),
           "--resume {}: this version writes no checkpoints, so there is none to go on from; start "
@@ -59,6 +68,7 @@ LoadedConfig load_config(const TrainCommand& command, int world) {
   LoadedConfig config = load_run_config(source.path, source.overrides, source.deepspeed);
   resolve_for_world(config, world);
   require_trainable(config);
+  require_source_kept(config.run);
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "core/error.h"
 
@@ -44,6 +45,16 @@ std::string bytes_text(std::int64_t bytes) {
   for (const Unit& unit : kBinary) {
     const double scaled = static_cast<double>(bytes) / unit.size;
     if (scaled >= 1.0) return fmt::format("{:.1f} {}", scaled, unit.name);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+std::string bytes_text_up(std::int64_t bytes) {
+  constexpr double kTenths = 10.0;
+  for (const Unit& unit : kBinary) {
+    const double scaled = static_cast<double>(bytes) / unit.size;
+    if (scaled < 1.0) continue;
+    return fmt::format("{:.1f} {}", std::ceil(scaled * kTenths) / kTenths, unit.name);
   }
   return fmt::format("{} B", bytes);
 }

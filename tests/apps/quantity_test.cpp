@@ -40,6 +40,15 @@ TEST_CASE("sizes are read in binary and decimal units") {
         std::vector<std::int64_t>{std::int64_t{24} << 30, std::int64_t{11} << 30});
 }
 
+TEST_CASE("a size to give is written as no less than it is") {
+  for (const std::int64_t bytes : {1, 1023, 1024, 1025, 3'458'765, 2'000'000'000}) {
+    CAPTURE(bytes, bytes_text_up(bytes));
+    CHECK(parse_bytes(bytes_text_up(bytes)) >= bytes);
+  }
+  CHECK(bytes_text_up(std::int64_t{24} << 30) == "24.0 GiB");
+  CHECK(bytes_text_up((std::int64_t{24} << 30) + 1) == "24.1 GiB");
+}
+
 TEST_CASE("what is no size is refused with an example") {
   const std::string bad = GENERATE("", "GiB", "0", "-1GiB", "24 gigs", "1e300", "24GiB,", "nan");
   INFO(bad);

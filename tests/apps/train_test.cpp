@@ -102,6 +102,13 @@ TEST_CASE("fused weights are written as Hugging Face names them, and read again"
   INFO(result.output);
   REQUIRE(result.exit_code == 0);
   CHECK(result.says("weights from " + folder.path("run/model")));
+  const std::string before = folder.read("run/model/model.safetensors");
+  const CommandResult over = run_ranks(2, "train " + tuned + " --set optimizer.params.lr=1" +
+                                              " --set output=" + folder.path("tuned/../run"));
+  INFO(over.output);
+  CHECK(over.exit_code == 2);
+  CHECK(over.says("where this run would write its own model"));
+  CHECK(folder.read("run/model/model.safetensors") == before);
   CHECK(folder.read("tuned/model/model.safetensors") == folder.read("run/model/model.safetensors"));
 }
 
