@@ -7,6 +7,7 @@
 #include "apps/device_memory.h"
 #include "apps/quantity.h"
 #include "core/error.h"
+#include "runtime/placement.h"
 
 namespace sherd {
 namespace {
@@ -54,17 +55,17 @@ std::vector<std::int64_t> DeviceMemory::per_rank() const {
 }
 
 std::vector<std::int64_t> DeviceMemory::size_per_rank() const {
-  std::vector<std::int64_t> sizes;
-  sizes.reserve(static_cast<std::size_t>(world_));
-  for (int rank = 0; rank < world_; ++rank) sizes.push_back(size_of_rank(rank));
-  return sizes;
+  return memory_per_rank(sizes_, world_);
 }
 
-bool DeviceMemory::holds(const RunPlan& plan) const {
-  return std::all_of(plan.needs.begin(), plan.needs.end(), [this](const RankNeeds& needs) {
-    return std::all_of(needs.ranks.begin(), needs.ranks.end(),
-                       [&](int rank) { return needs.peak_bytes <= of_rank(rank); });
-  });
+std::int64_t DeviceMemory::lacking_bytes(const RunPlan& plan) const {
+  std::int64_t lacking = 0;
+  for (const RankNeeds& needs : plan.needs) {
+    for (const int rank : needs.ranks) {
+      lacking += std::max<std::int64_t>(0, needs.peak_bytes - of_rank(rank));
+    }
+  }
+  return lacking;
 }
 
 int DeviceMemory::shortest_rank(const RunPlan& plan) const {

@@ -32,7 +32,9 @@ class DeviceMemory {
   std::vector<std::int64_t> size_per_rank() const;
   std::int64_t reserve_bytes() const { return reserve_bytes_; }
 
-  bool holds(const RunPlan& plan) const;
+  /// Of all ranks together, beyond what they may take.
+  std::int64_t lacking_bytes(const RunPlan& plan) const;
+  bool holds(const RunPlan& plan) const { return lacking_bytes(plan) == 0; }
   /// The rank that lacks most; only of a plan that is not held.
   int shortest_rank(const RunPlan& plan) const;
   bool is_same_for_all() const;

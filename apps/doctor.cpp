@@ -107,10 +107,10 @@ void find_gpus(Findings& findings) {
   findings.add("", cudnn_version());
   const int count = cuda_device_count();
   if (count == 0) {
-    findings.add("GPU", "none: " + cuda_absence());
+    const std::string absence = cuda_absence();
+    findings.add("GPU", "none: " + absence);
     if (!driver.empty()) {
-      findings.advice.push_back("there is an NVIDIA driver, but no GPU to run on: " +
-                                cuda_absence());
+      findings.advice.push_back("there is an NVIDIA driver, but no GPU to run on: " + absence);
     }
     return;
   }

@@ -323,14 +323,6 @@ class Search {
   int tried_ = 0;
 };
 
-std::int64_t lacking_bytes(const RunPlan& plan, const DeviceMemory& memory) {
-  std::int64_t lacking = 0;
-  for (int rank = 0; rank < memory.world(); ++rank) {
-    lacking += std::max<std::int64_t>(0, plan.needs_of(rank).peak_bytes - memory.of_rank(rank));
-  }
-  return lacking;
-}
-
 SmallestRun smallest_run_at(int stage, const RunConfig& run, const DeviceMemory& memory) {
   const Choice least{.stage = stage,
                      .shards = stage > 0 ? PlaceBy::memory : PlaceBy::weights,
@@ -341,7 +333,7 @@ SmallestRun smallest_run_at(int stage, const RunConfig& run, const DeviceMemory&
   place_run(smallest.run, build_model(run.model), memory.world(), memory.per_rank());
   smallest.plan = plan_run(smallest.run, memory.world());
   smallest.description = describe(least, smallest.plan);
-  smallest.lacking_bytes = lacking_bytes(smallest.plan, memory);
+  smallest.lacking_bytes = memory.lacking_bytes(smallest.plan);
   return smallest;
 }
 

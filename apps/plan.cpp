@@ -116,16 +116,11 @@ void print_text(const Planned& planned) {
   std::fputs(text.c_str(), stdout);
 }
 
-DeviceKind kind_of(DeviceChoice device) {
-  return device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu;
-}
-
 /// What devices hold: what was read of them, what `--device-memory` gives, else the run file.
 std::vector<std::int64_t> sizes_of(const PlanCommand& command, const RunConfig& run,
                                    const PlanTarget& target) {
   if (target.memory) {
-    return DeviceMemory::leaving({target.memory->bytes()}, command.ranks, kind_of(target.device))
-        .sizes();
+    return DeviceMemory::leaving({target.memory->bytes()}, command.ranks, target.kind()).sizes();
   }
   if (!command.device_memory.empty()) return parse_byte_list(command.device_memory);
   return run.placement.memory;
@@ -137,7 +132,7 @@ PlanTarget settle_target(const PlanCommand& command, RunConfig& run) {
   PlanTarget target = find_target(run.device, command.ranks, open ? cuda_device_count() : 0);
   run.device = target.device;
   if (command.device_memory == kMemoryHere) {
-    target.memory = usable_memory_here(kind_of(target.device), command.ranks);
+    target.memory = usable_memory_here(target.kind(), command.ranks);
   }
   return target;
 }
@@ -159,7 +154,7 @@ ExitCode plan_command(PlanCommand command) {
   const std::vector<std::int64_t> sizes = sizes_of(command, run, planned.target);
   if (command.scaling) return scaling_command(command, run, sizes, planned.target);
   if (!sizes.empty()) {
-    planned.memory.emplace(sizes, command.ranks, kind_of(planned.target.device));
+    planned.memory.emplace(sizes, command.ranks, planned.target.kind());
   }
   require(planned.memory || !command.fit,
           "--fit needs to know what ranks may take: --device-memory, or placement.memory");

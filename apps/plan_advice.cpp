@@ -121,11 +121,9 @@ class Advisor {
     const int world = memory_.world();
     place_run(run->run, build_model(run->run.model), world, memory_.per_rank());
     const RunPlan plan = plan_run(run->run, world);
-    Attempt made{pulls, std::move(run->changes), {}, 0, memory_.holds(plan)};
-    for (int rank = 0; rank < world; ++rank) {
-      made.peaks.push_back(plan.needs_of(rank).peak_bytes);
-      made.lacking_bytes += std::max<std::int64_t>(0, made.peaks.back() - memory_.of_rank(rank));
-    }
+    const std::int64_t lacking = memory_.lacking_bytes(plan);
+    Attempt made{pulls, std::move(run->changes), {}, lacking, lacking == 0};
+    for (int rank = 0; rank < world; ++rank) made.peaks.push_back(plan.needs_of(rank).peak_bytes);
     return made;
   }
 

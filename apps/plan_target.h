@@ -18,6 +18,10 @@ struct PlanTarget {
   DeviceChoice device = DeviceChoice::cpu;
   std::string reason;                  ///< why it is that one, for people
   std::optional<UsableMemory> memory;  ///< where it was not given as a size
+
+  DeviceKind kind() const {
+    return device == DeviceChoice::cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  }
 };
 
 /// The device that training takes when all `ranks` run on a machine of `gpus` GPUs: what is wanted,

@@ -10,6 +10,7 @@
 #include "apps/plan_advice.h"
 #include "apps/proc_memory.h"
 #include "apps/quantity.h"
+#include "collectives/control_exchange.h"
 #include "collectives/shared_gpus.h"
 #include "core/cuda_backend.h"
 #include "core/error.h"
@@ -28,24 +29,16 @@ struct FreeMemory {
   std::vector<std::int64_t> available;  ///< CPUs: of each rank's machine, for all ranks on it
 };
 
-std::vector<std::int64_t> on_ranks(Communicator& world, std::int64_t own) {
-  std::vector<std::int64_t> bytes;
-  for (const std::string& text : gather_texts(world, std::to_string(own))) {
-    bytes.push_back(std::stoll(text));
-  }
-  return bytes;
-}
-
 FreeMemory free_on_gpus(Device device, Communicator& world) {
   CudaDeviceInfo info = on_all_ranks(world, [&] { return cuda_device_info(device.index); });
   info.free_bytes /= ranks_at(world, info.pci_bus_id);
-  return {on_ranks(world, usable_memory(info, world.size()).bytes()), {}};
+  return {gather_values(world, usable_memory(info, world.size()).bytes()), {}};
 }
 
 FreeMemory free_on_hosts(const MpiSession& session, Communicator& world) {
   const std::int64_t available = on_all_ranks(world, host_available_bytes);
   const UsableMemory usable = usable_host_memory(available, session.local_size());
-  return {on_ranks(world, usable.bytes()), on_ranks(world, available)};
+  return {gather_values(world, usable.bytes()), gather_values(world, available)};
 }
 
 [[noreturn]] void refuse(const RunConfig& run, const RunPlan& plan, const DeviceMemory& memory) {
@@ -98,8 +91,8 @@ void check_gpus(const RunConfig& run, const Model& model, const RunPlan& plan,
 
 }  // namespace
 
-void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
-                    const MpiSession& session, Communicator& world) {
+PlacedRun place_on_ranks(LoadedConfig& config, const Model& model, Device device,
+                         const MpiSession& session, Communicator& world) {
   RunConfig& run = config.run;
   const bool given = !run.placement.memory.empty();
   const FreeMemory free =
@@ -108,16 +101,19 @@ void place_on_ranks(LoadedConfig& config, const Model& model, Device device,
     return given ? DeviceMemory(run.placement.memory, world.size(), device.kind)
                  : DeviceMemory::leaving(free.usable, world.size(), device.kind);
   });
-  on_all_ranks(world, [&] {
+  PlacedRun placed = on_all_ranks(world, [&] {
+    PlacedRun found;
     place_run(run, model, world.size(), memory.per_rank());
-    if (world.rank() > 0) return true;  // one verdict for all
-    const RunPlan plan = plan_run(run, world.size());
+    if (world.rank() > 0) return found;  // one verdict for all
+    found.plan = plan_run(run, world.size(), {&found.nodes, {}});
+    const RunPlan& plan = found.plan;
     if ((given || goes_by_memory(run.placement)) && !memory.holds(plan)) refuse(run, plan, memory);
     if (device.is_cpu()) check_machines(run, plan, session.hostnames(), free.available);
     if (!device.is_cpu()) check_gpus(run, model, plan, free.usable);
-    return true;
+    return found;
   });
   if (given || goes_by_memory(run.placement)) record_placement(config, memory.size_per_rank());
+  return placed;
 }
 
 }  // namespace sherd

@@ -72,8 +72,7 @@ ExitCode scaling_command(const PlanCommand& command, const RunConfig& run,
       "--scaling needs --device-memory, {}, or placement.memory: a size for each rank, or sizes "
       "of which all ranks have the same",
       kMemoryHere);
-  const bool on_gpus = target.device == DeviceChoice::cuda;
-  const DeviceKind kind = on_gpus ? DeviceKind::cuda : DeviceKind::cpu;
+  const DeviceKind kind = target.kind();
   const bool one_world =
       sizes.size() == 1 || sizes.size() == static_cast<std::size_t>(command.ranks);
   require(command.write.empty() || one_world,

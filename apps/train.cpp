@@ -120,23 +120,21 @@ std::vector<std::string> start_notes(const RunConfig& run, const PretrainedWeigh
   return notes;
 }
 
-/// Rank 0 plans the run as its engine will, makes the folder and tells what is about to happen.
+/// Rank 0 makes the folder and tells what is about to happen.
 std::unique_ptr<RunReport> start_report(const TrainCommand& command, const LoadedConfig& config,
-                                        const MpiSession& session, StartFacts facts,
-                                        const PretrainedWeights* weights,
+                                        const MpiSession& session, const PlacedRun& placed,
+                                        StartFacts facts, const PretrainedWeights* weights,
                                         const std::vector<std::string>& warnings,
                                         bool counts_tokens) {
   if (session.rank() != 0) return nullptr;
-  std::string nodes;
-  const RunPlan plan = plan_run(config.run, session.size(), {&nodes, {}});
-  RunFolder folder = make_run_folder(config, plan, nodes);
+  RunFolder folder = make_run_folder(config, placed.plan, placed.nodes);
   auto report = std::make_unique<RunReport>(config.run, counts_tokens ? "tok" : "samples",
                                             std::move(folder.lock));
   const std::set<std::string> machines(session.hostnames().begin(), session.hostnames().end());
   facts.machines = static_cast<int>(machines.size());
   facts.list_deepspeed = !command.source.deepspeed.empty();
   facts.notes = start_notes(config.run, weights, warnings, folder.replaces);
-  report->say(start_banner(config, plan, facts));
+  report->say(start_banner(config, placed.plan, facts));
   return report;
 }
 
@@ -239,7 +237,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
   const Device device = on_all_ranks(
       *world, [&] { return choose_device(run.device, run.share_gpus, session, *world); });
   config.run.device = device.is_cpu() ? DeviceChoice::cpu : DeviceChoice::cuda;
-  place_on_ranks(config, model, device, session, *world);
+  const PlacedRun placed = place_on_ranks(config, model, device, session, *world);
   const std::unique_ptr<Communicator> on_device =
       device_communicator(device, *world, session, run.timeout_seconds);
   Communicator& ranks = on_device ? *on_device : *world;
@@ -249,7 +247,7 @@ ExitCode train_command(const TrainCommand& command, MpiSession& session) {
     facts.data = data.description();
     facts.communicator = ranks.description();
     facts.threads = threads.threads;
-    return start_report(command, config, session, facts, weights.get(),
+    return start_report(command, config, session, placed, facts, weights.get(),
                         {threads.warning, exact_warning}, model.sample.label_per_token);
   });
 

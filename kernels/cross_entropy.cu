@@ -18,7 +18,6 @@ namespace {
 namespace cg = cooperative_groups;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-constexpr int kMostThreads = 1024;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 /// The blocks that compute a row.
@@ -175,7 +174,7 @@ __device__ void compute_row(const LossOperands<T>& o, T* row, std::int32_t label
 /// RowBlocks a row. A row whose label is ignored has no loss and no gradient, whatever its logits;
 /// a label outside the vocabulary makes its loss NaN.
 template <bool kOnChip, class T>
-__global__ void __launch_bounds__(kMostThreads) loss_kernel(LossOperands<T> o) {
+__global__ void __launch_bounds__(CrossEntropyPlan::kMostThreads) loss_kernel(LossOperands<T> o) {
   extern __shared__ uint4 shared_row[];
   const unsigned blocks = RowBlocks().count();
   const std::int64_t index = blockIdx.x / blocks;

@@ -5,7 +5,6 @@ namespace {
 
 constexpr std::int64_t kPackBytes = 16;
 constexpr int kFewThreads = 512;  // where a multiprocessor has more than one block
-constexpr int kMostThreads = 1024;
 
 std::int64_t share(std::int64_t row_bytes, unsigned parts) {
   const std::int64_t packs = (row_bytes / kPackBytes + parts - 1) / parts;

@@ -7,6 +7,8 @@ namespace sherd {
 /// How cross-entropy computes a row of so many bytes on a CUDA device: for the loss alone as for
 /// the gradient too, so that the loss has the same bits.
 struct CrossEntropyPlan {
+  static constexpr int kMostThreads = 1024;
+
   /// `shared_bytes`: what a block may have of shared memory; `most_blocks`: of one row's cluster, a
   /// power of two, 1 where the device or the build has no clusters.
   CrossEntropyPlan(std::int64_t row_bytes, std::int64_t shared_bytes, unsigned most_blocks);

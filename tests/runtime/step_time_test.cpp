@@ -16,9 +16,8 @@ namespace {
 
 constexpr double kFast = 1e30;
 
-/// Of ranks of which all are alike, or each has its own rates.
-StepTime time_of(const std::vector<Rates>& rates, const std::vector<std::string>& changes,
-                 int world = 4) {
+/// A Llama of three blocks, an embedding and a head.
+RunConfig small_llama(const std::vector<std::string>& changes, int world) {
   LoadedConfig config = parse_run_config(
       R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
                     "intermediate_size": 53, "num_hidden_layers": 3, "num_attention_heads": 3,
@@ -27,8 +26,15 @@ StepTime time_of(const std::vector<Rates>& rates, const std::vector<std::string>
           "train_batch_size": 16, "train_micro_batch_size_per_gpu": 2})",
       "test", changes);
   resolve_for_world(config, world);
-  const Model model = build_model(config.run.model);
-  const EngineOptions options = engine_options(config.run, model, world);
+  return config.run;
+}
+
+/// Of ranks of which all are alike, or each has its own rates.
+StepTime time_of(const std::vector<Rates>& rates, const std::vector<std::string>& changes,
+                 int world = 4) {
+  const RunConfig run = small_llama(changes, world);
+  const Model model = build_model(run.model);
+  const EngineOptions options = engine_options(run, model, world);
   const ShardLayout layout(model.units, layout_options(options, world));
   const BatchShape& shape = options.largest_micro_batch;
   const PlanInput input = plan_input(model, layout, shape, options.plan);
@@ -91,16 +97,9 @@ struct Cost {
 
 /// Of a Llama of six blocks, an embedding and a head, of which these units run again.
 Cost cost_of(const std::vector<bool>& recompute, const std::string& stage) {
-  LoadedConfig config = parse_run_config(
-      R"({"model": {"model_type": "llama", "vocab_size": 101, "hidden_size": 36,
-                    "intermediate_size": 53, "num_hidden_layers": 6, "num_attention_heads": 3,
-                    "max_position_embeddings": 16},
-          "data": {"format": "synthetic", "sequence_length": 16}, "steps": 1,
-          "train_batch_size": 16, "train_micro_batch_size_per_gpu": 2})",
-      "test", {stage});
-  resolve_for_world(config, 4);
-  const Model model = build_model(config.run.model);
-  EngineOptions options = engine_options(config.run, model, 4);
+  const RunConfig run = small_llama({"model.num_hidden_layers=6", stage}, 4);
+  const Model model = build_model(run.model);
+  EngineOptions options = engine_options(run, model, 4);
   options.plan.recompute = recompute;
   const ShardLayout layout(model.units, layout_options(options, 4));
   const PlanInput input = plan_input(model, layout, options.largest_micro_batch, options.plan);
